@@ -19,8 +19,9 @@
  *                     refuse; range, file; tree, list, buffer, read and outline (the list
  *                     of a tree), entries (batches for the walk of src/tree), paths; finish (the
  *                     commit); shard (fcopy_copy() and fcopy_tree())
- *   src/source/       reader (the only one of directories), names (all of a directory); filter
- *                     (which entries are copied: --exclude, patterns and lists), pattern
+ *   src/source/       reader (the only one of directories), names (all of a directory), climb (to
+ *                     those above); filter (which entries are copied: --exclude, patterns and
+ *                     lists), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
  *                     turn), operands, single (no directory), parents; root (a directory), finished
  *                     (what --resume compares), rehearse (its walk), home (where a new tree is

@@ -13,6 +13,7 @@
 #include "part/left.h"
 #include "report.h"
 #include "rivals.h"
+#include "source/climb.h"
 #include "source/filter.h"
 #include "source/names.h"
 
@@ -92,23 +93,12 @@ static int mirror_open(int fd, const char *path, size_t length, bool source, boo
 	return at;
 }
 
-static void mirror_find_ancestors(struct mirror_run *x)
+static bool mirror_note_ancestor(const struct stat *st, void *run)
 {
-	struct stat st;
-	int fd = openat(x->root->src, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	while (fd >= 0 && x->ancestors < ANCESTORS_MAX && fstat(fd, &st) == 0) {
-		const size_t n = x->ancestors;
-		if (n > 0 && x->above[n - 1].dev == st.st_dev && x->above[n - 1].ino == st.st_ino)
-			break; /* the parent of / is / */
-		x->above[n].dev = st.st_dev;
-		x->above[n].ino = st.st_ino;
-		x->ancestors++;
-		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		close(fd);
-		fd = up;
-	}
-	if (fd >= 0)
-		close(fd);
+	struct mirror_run *x = run;
+	x->above[x->ancestors].dev = st->st_dev;
+	x->above[x->ancestors].ino = st->st_ino;
+	return ++x->ancestors == ANCESTORS_MAX;
 }
 
 static bool mirror_is_above(const struct mirror_run *x, const struct stat *st)
@@ -322,9 +312,10 @@ static struct mirror_run mirror_run_of(struct worker *w, struct directory *root,
 {
 	struct mirror_run x = {.w = w, .root = root, .counts = counts, .reports = reports};
 	struct stat st;
+	const char *call;
 	if (fstat(root->dst, &st) == 0)
 		x.dev = st.st_dev;
-	mirror_find_ancestors(&x);
+	(void)climb(x.root->src, mirror_note_ancestor, &x, &call);
 	return x;
 }
 

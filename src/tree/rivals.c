@@ -9,6 +9,7 @@
 #include "io/system.h"
 #include "namesakes.h"
 #include "report.h"
+#include "source/climb.h"
 #include "source/names.h"
 
 #include <errno.h>
@@ -130,30 +131,9 @@ static int find_sources(struct tree *t)
 	return t->sources ? 0 : -ENOMEM;
 }
 
-/* Is the directory, or one above it, an operand? Returns 1, 0, or -errno. */
-static int is_below_source(struct tree *t, int dir)
+static bool is_source(const struct stat *st, void *tree)
 {
-	struct stat st, below = {0};
-	int r = -1, fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	while (r < 0) {
-		if (fd < 0 || fstat(fd, &st) < 0) {
-			r = -errno;
-			break;
-		}
-		if (inodes_has(t->sources, &st))
-			r = 1;
-		else if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
-			r = 0; /* the parent of / is / */
-		if (r >= 0)
-			break;
-		below = st;
-		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		close(fd);
-		fd = up;
-	}
-	if (fd >= 0)
-		close(fd);
-	return r;
+	return inodes_has(((struct tree *)tree)->sources, st);
 }
 
 bool rivals_are_source(struct tree *t, const struct stat *st)
@@ -163,8 +143,9 @@ bool rivals_are_source(struct tree *t, const struct stat *st)
 
 int rivals_is_below_source(struct tree *t, int dir)
 {
+	const char *call;
 	int r = find_sources(t);
-	return r < 0 ? r : is_below_source(t, dir);
+	return r < 0 ? r : climb(dir, is_source, t, &call);
 }
 
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
@@ -178,7 +159,7 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 	if (r == 0)
 		r = inodes_has(t->sources, old);
 	if (r == 0)
-		r = is_below_source(t, dir);
+		r = rivals_is_below_source(t, dir);
 	while (root->parent)
 		root = root->parent;
 	if (r == 0 && !t->root.ground.single && root->src >= 0)

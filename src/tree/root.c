@@ -24,6 +24,7 @@
 #include "rehearse.h"
 #include "report.h"
 #include "rivals.h"
+#include "source/climb.h"
 #include "source/filter.h"
 #include "walk.h"
 
@@ -32,34 +33,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Is this directory, or one above it, `top`? Goes up to the root, and closes fd. 1: it is; 0;
- * -errno with the call. */
-static int root_is_below(int fd, const struct stat *top, const char **call)
+static bool root_is_top(const struct stat *st, void *top_)
 {
-	struct stat st, below = {0};
-	int result = -1;
-	while (result < 0) {
-		*call = fd < 0 ? "open" : "fstat";
-		if (fd < 0 || fstat(fd, &st) < 0) {
-			result = -errno;
-			break;
-		}
-		if (st.st_dev == top->st_dev && st.st_ino == top->st_ino)
-			result = 1;
-		else if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
-			result = 0; /* the parent of / is / */
-		if (result >= 0)
-			break;
-		below = st;
-		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		int err = errno;
-		close(fd);
-		errno = err;
-		fd = up;
-	}
-	if (fd >= 0)
-		close(fd);
-	return result;
+	const struct stat *top = top_;
+	return st->st_dev == top->st_dev && st->st_ino == top->st_ino;
+}
+
+/* Is this directory, or one above it, `top`? 1: it is; 0; -errno with the call. */
+static int root_is_below(int dir, struct stat top, const char **call)
+{
+	return climb(dir, root_is_top, &top, call);
 }
 
 /* DST is inside the source. Does a pattern exclude it there, or a directory above it? Only its path
@@ -96,9 +79,8 @@ int root_check_inside(const struct building *r, int dir)
 	const char *call;
 	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
 		return 0; /* of what is mounted there, the copy has only the mount point */
-	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	bool bound = fd >= 0 && inside_by_mount(r->tree->mounts, r->from->fd, fd, one);
-	int result = root_is_below(fd, &r->from->place.st, &call);
+	bool bound = inside_by_mount(r->tree->mounts, r->from->fd, dir, one);
+	int result = root_is_below(dir, r->from->place.st, &call);
 	if ((result == 1 || bound) && root_is_excluded(r)) {
 		r->tree->root.within = true;
 		return 0;
@@ -125,8 +107,7 @@ int root_check_part_source(const struct building *r)
 		case ELOOP: return 0; /* the caller creates or refuses it */
 		default: return root_fail(r, "open of its .fcopy-part", errno);
 		}
-	int result = fstat(part, &st) < 0 ? -errno
-					  : root_is_below(openat(src, ".", flags), &st, &call);
+	int result = fstat(part, &st) < 0 ? -errno : root_is_below(src, st, &call);
 	if (result == 1 || inside_by_mount(r->tree->mounts, part, src, false))
 		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
 				     FCOPY_ADVICE_NONE);

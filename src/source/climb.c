@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Implements climb.h.
+ */
+#define _GNU_SOURCE
+#include "climb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, const char **call)
+{
+	struct stat st, below = {0};
+	int r = -1, fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (r < 0) {
+		*call = fd < 0 ? "open" : "fstat";
+		if (fd < 0 || fstat(fd, &st) < 0) {
+			r = -errno;
+			break;
+		}
+		if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
+			r = 0; /* the parent of / is / */
+		else if (visit(&st, arg))
+			r = 1;
+		if (r >= 0)
+			break;
+		below = st;
+		const int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		const int err = errno;
+		close(fd);
+		errno = err;
+		fd = up;
+	}
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
