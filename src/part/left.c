@@ -417,8 +417,9 @@ bool left_sweep(int parent, const char *name, long older_than)
 		return false;
 	/* The next job may have committed since. */
 	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
-		    (l.bare || (l.kind == FCOPY_LEFT_RECEIPT &&
-				(older_than == 0 || !left_is_young(parent, name, older_than)))) &&
+		    ((l.bare && (l.part.lock < 0 || !private_locks_are_local(l.part.lock))) ||
+		     (l.kind == FCOPY_LEFT_RECEIPT &&
+		      (older_than == 0 || !left_is_young(parent, name, older_than)))) &&
 		    left_remove(&l) == 0 && l.state != FCOPY_LEFT_LIVE;
 	left_close(&l);
 	return gone;

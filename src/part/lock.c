@@ -84,7 +84,7 @@ static unsigned local_mount(int fd)
 
 bool private_locks_are_local(int fd)
 {
-	const unsigned id = system_has(fd, SYSTEM_LOCAL) ? 0 : local_mount(fd);
+	const unsigned id = local_mount(fd);
 	FILE *file = id ? fopen("/proc/self/mountinfo", "re") : NULL;
 	char *line = NULL, *options;
 	size_t size = 0;
