@@ -10,58 +10,50 @@
  *                     value (sizes, words, attributes, modes), shard, mistaken, help; start (of a
  *                     tree, of --clean) and benchmark, which runs all modes
  *   src/show/         what is printed, through sinks: people (messages, lists), lines
- *                     (--json=lines), log (--log-file), object (--json); what they print: messages,
- *                     hint, advice, listening, progress, line, ending, stats, tree_print,
- *                     left_print, unwritten (data), benchmark, json, text; output (their files),
- *                     patient (standard output waits for its reader), signals (a copy ends by the
- *                     first, the program by the second)
- *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
- *                     refuse; range, file; tree, list, buffer, read and outline (the list
- *                     of a tree), entries (batches for the walk of src/tree), paths; finish (the
- *                     commit); shard (fcopy_copy() and fcopy_tree())
- *   src/source/       reader (the only one of directories), names (all of a directory), climb (to
- *                     those above); filter (which entries are copied: --exclude, patterns and
- *                     lists), pattern
+ *                     (--json=lines), log (--log-file), object (--json); what they print:
+ *                     messages, hint, advice, listening, progress, line, ending, stats,
+ *                     tree_print, left_print, unwritten (data), benchmark, json, text; output
+ *                     (their files), patient (standard output waits for its reader), signals (a
+ *                     copy ends by the first, the program by the second)
+ *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse;
+ *                     range, file; tree, list, read and outline (the list of a tree), entries
+ *                     (batches for the walk of src/tree), finish (the commit)
+ *   src/source/       reader of directories, climb (to those above); filter (which entries are
+ *                     copied: --exclude, patterns and lists), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a directory), finished
- *                     (what --resume compares), rehearse (its walk), home (where a new tree is
- *                     built), commit; walk (reads directories), census (for progress); entry (one
- *                     name), facts and facts_again (what is known of it), update (is it equal, and
- *                     gets attributes), enter (subdirectories), displace (backups), links, resume,
- *                     link_dest, hard_link, symbolic_link, special, attributes_only, preserve
- *                     (attributes); directory (its end), rivals, namesakes and inodes (names that
- *                     lead to one file in DST), aside (where others can exchange names), prune
- *                     (outdated entries), permissions (of new directories), admit (the owner to one
- *                     that is read-only), mirror and mirror_remove (what SRC lacks), flush, inside
- *                     (DST below SRC), lists (of names); pool, tuner and tuning (threads), helping
- *                     (with large files), opened (directories), record (of an unfinished tree);
- *                     report (failures and warnings), report_entry, report_sum (counts), entry_path
+ *                     turn), operands, single (no directory), parents; root (a directory),
+ *                     finished (what --resume compares), home (where a new tree is built), commit;
+ *                     walk (reads directories), census (for progress); entry (one name), facts and
+ *                     facts_again (what is known of it), update (is it equal, and gets
+ *                     attributes), enter (subdirectories), displace (backups), links, hard_link,
+ *                     special (all that is not copied), resume; directory (its end), rivals,
+ *                     namesakes and inodes (names that lead to one file in DST), aside (where
+ *                     others can exchange names), admit (the owner to a read-only directory),
+ *                     mirror and mirror_remove (what SRC lacks), flush, inside (DST below SRC);
+ *                     pool, tuner and tuning (threads), helping (with large files), opened
+ *                     (directories); report, report_entry
  *   src/copy/         policy: conflicts (options that exclude each other), rules (what options
- *                     demand of SRC, DST and the mode) and ends (what SRC and DST are), copy
- *                     (opens), complete (--resume), run (up to the commit), settle (before the
- *                     commit), closed (after it), notify (warnings), plan (clones, extents, and
- *                     what follows), mover (chooses what moves the next bytes), move (runs it),
- *                     ranges (threads), cpus, ask, modes, ground (what is true of one SRC and of
- *                     its copy's place), decide (what becomes of an entry), outcome (of one entry;
- *                     counts), extents, allocate, space, stale, clean, verify and compare, serve
- *                     (many clients)
+ *                     demand of SRC, DST and the mode), copy (opens), complete (--resume), run (up
+ *                     to the commit), settle (before and after the commit), notify (warnings),
+ *                     plan (clones, extents, and what follows), mover (chooses what moves the next
+ *                     bytes), move (runs it), ranges (threads), modes, ground (what is true of one
+ *                     SRC and of its copy's place), decide (what becomes of an entry), outcome (of
+ *                     one entry; counts), allocate (extents, space), clean, compare (--verify),
+ *                     serve (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), hidden (names), lock, part (DST.fcopy-part), acquire
- *                     (continue it or begin), trust (whose is it?), journal, journal_read, left (by
- *                     killed copies: part_examine), old (what a mirror replaces), remove
- *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
- *                     it), follow (symlinks), place (a name in a directory), source (opens SRC),
- *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes
- *                     into being), backup (of what a commit replaces), exchange (a rename over one
- *                     certain file), replace, replaceable and temporary (an atomic file), storage
- *                     (what it can rename and keep: names, modes, owners, times), partial
- *                     (--resume, and the part of shards), in_place, attributes (of SRC), xattr
- *                     (which of them are copied and compared), keep (those of the file that is
- *                     replaced), acl, equal;
- *                     stream is the table of operands that are not paths: descriptor, tcp, http;
- *                     socket and receipt (the peer's close); http_parse and http_date (requests),
- *                     http_response, http_room (clients that wait), http_upload, http_peer; error,
- *                     same (is SRC also DST?), identity
+ *                     (continue it or begin), trust (whose is it?), journal, left (by killed
+ *                     copies: part_examine), remove
+ *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), place (a name
+ *                     in a directory), source (opens SRC), destination (opens DST, and ends it),
+ *                     slot and slot_commit (how a name comes into being), backup (of what a commit
+ *                     replaces), exchange (a rename over one certain file), replace and temporary
+ *                     (an atomic file), partial (--resume, and the part of shards), in_place,
+ *                     storage (what it can rename and keep: names, modes, owners, times),
+ *                     attributes (of SRC, and of the file that is replaced), xattr, equal; stream
+ *                     is the table of operands that are not paths: socket, tcp, http, http_parse
+ *                     (requests), http_response, http_room (clients that wait), http_upload,
+ *                     http_peer; error, same (is SRC also DST?)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)

@@ -152,7 +152,7 @@ CPPCHECK_SUPPRESS = --suppress=duplicateAssignExpression --suppress=memleak:src/
 
 lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, mandoc; gcc and clang with -Werror
 	NM=$(NM) tests/rooms.sh $(LIB_OBJ) $(CLI_OBJ)
-	@! grep -nE '^#include "(endpoints/)?(file|socket|stream)\.h"' fcopy.c $(filter-out src/endpoints/%,$(wildcard src/*/*.[ch]))
+	@! grep -nE '^#include "(endpoints/)?(file|socket)\.h"' fcopy.c $(filter-out src/endpoints/%,$(wildcard src/*/*.[ch]))
 	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	@for c in $(LINTED); do \
 		gcc -fsyntax-only -Wall -W -Werror $(LINT_FLAGS) $$c && \

@@ -5,10 +5,21 @@
 #include "allocate.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
+#include "io/amount.h"
 #include "io/system.h"
+#include "notify.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/param.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define ZEROS ((off_t)64 << 10) /* bytes of zeros between two checks of the rate */
@@ -131,4 +142,254 @@ int allocate_fill(struct copy *c, off_t end)
 	if (r == 0)
 		c->fills = true;
 	return r;
+}
+
+/* Is there enough disk space for the copy? Compression and quotas can prove the answer wrong, so it
+ * is a warning only. */
+
+/* Bytes. A smaller copy ends before a user could react to a warning. */
+#define SPACE_MIN         ((uint64_t)64 << 10)
+#define SPACE_MIN_OF_MANY ((uint64_t)1 << 20) /* one file of a tree */
+
+/* The bytes of data that are left to write; 0: unknown. */
+static uint64_t data_left(const struct copy *c)
+{
+	const struct fcopy_options *o = c->options;
+	uint64_t left = c->report->expected;
+	left -= MIN(left, (uint64_t)(c->all.offset - c->first));
+	bool keeps_holes = !c->mode->engine && o->sparse != FCOPY_WHEN_NEVER &&
+			   o->preallocate != FCOPY_WHEN_ALWAYS;
+	if (keeps_holes && S_ISREG(c->src.st.st_mode) && c->src.positional)
+		left = MIN(left, (uint64_t)c->src.st.st_blocks * 512);
+	return left;
+}
+
+/* Within one file system copy_file_range may make a clone, which takes no space. */
+static bool may_clone(const struct copy *c)
+{
+	struct stat dst;
+	return c->mode->engine && strcmp(c->mode->engine, engine_copy_file_range.name) == 0 &&
+	       fstat(c->dst.fd, &dst) == 0 && dst.st_dev == c->src.st.st_dev;
+}
+
+/* The bytes that the caller may still allocate on the file system of fd; false: unknown. */
+static bool free_bytes(int fd, uint64_t *bytes)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs) < 0 || fs.f_blocks == 0)
+		return false;
+	bool reserved = geteuid() == 0 && !system_type_has((unsigned)fs.f_type, SYSTEM_OVERSTATES);
+	*bytes = (uint64_t)(reserved ? fs.f_bfree : fs.f_bavail) * (uint64_t)fs.f_frsize;
+	return true;
+}
+
+/* Records how much space the copy needs and how much is free. Returns whether it is too little;
+ * *in_place: it would be enough to overwrite DST. */
+static bool lacks_space(struct copy *c, bool *in_place)
+{
+	struct fcopy_report *r = c->report;
+	const struct stat *old = endpoint_old_stat(&c->dst);
+	bool overwrites = copy_old(c) == OLD_OVERWRITTEN;
+	uint64_t data = data_left(c), spare;
+	if (data < (c->shared ? SPACE_MIN_OF_MANY : SPACE_MIN) || !S_ISREG(c->dst.st.st_mode) ||
+	    !c->dst.positional || may_clone(c) || !free_bytes(c->dst.fd, &spare))
+		return false;
+	uint64_t reusable = old ? (uint64_t)old->st_blocks * 512 : 0;
+	uint64_t in_old = data - MIN(data, reusable);
+	uint64_t needed = overwrites ? in_old : data;
+	if (needed == 0)
+		return false;
+	r->space_needed = needed;
+	r->space_free = spare;
+	*in_place = old && !overwrites && in_old <= spare && !c->options->resume;
+	return needed > spare;
+}
+
+void space_check(struct copy *c)
+{
+	bool in_place;
+	if (lacks_space(c, &in_place))
+		copy_warn(c, c->dst.path, ENOSPC, "needs more space than is free",
+			  in_place ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);
+}
+
+int space_require(struct copy *c)
+{
+	bool in_place;
+	if (!lacks_space(c, &in_place))
+		return 0;
+	return error_refuse(&c->report->error, c->dst.path, ENOSPC, "needs more space than is free",
+			    FCOPY_ADVICE_FORCE);
+}
+
+/* The largest size of this file: the file system refuses every offset above it. ext4 has other
+ * limits for a file with extents than for one without. */
+static uint64_t largest_size(int fd)
+{
+	const off_t at = lseek(fd, 0, SEEK_CUR);
+	uint64_t fits = 0, fails = (uint64_t)INT64_MAX + 1;
+	while (fails - fits > 1) {
+		const uint64_t middle = fits + (fails - fits) / 2;
+		if (lseek(fd, (off_t)middle, SEEK_SET) >= 0)
+			fits = middle;
+		else
+			fails = middle;
+	}
+	if (at >= 0)
+		lseek(fd, at, SEEK_SET); /* the descriptor may be the caller's */
+	return fits;
+}
+
+void space_explain_limit(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	struct rlimit process = {.rlim_cur = RLIM_INFINITY};
+	const uint64_t wanted = (uint64_t)c->first + r->expected;
+	char amount[AMOUNT_MAX];
+	if (!r->error.call || r->error.path != c->dst.path || !S_ISREG(c->dst.st.st_mode))
+		return;
+	const uint64_t file = largest_size(c->dst.fd);
+	getrlimit(RLIMIT_FSIZE, &process);
+	const bool own = process.rlim_cur < file;
+	const uint64_t limit = own ? process.rlim_cur : file;
+	if (limit >= wanted)
+		return;
+	amount_write(amount, limit);
+	snprintf(r->detail, sizeof(r->detail), "%s: %s %s", strerror(EFBIG), amount,
+		 own ? "is the limit of this process (ulimit -f)"
+		     : "is the limit of the file system for one file");
+	r->error.reason = r->detail;
+}
+
+/* lseek(SEEK_DATA) and ioctl(FIEMAP) as one iterator. */
+
+#define BLOCK ((off_t)512) /* of st_blocks */
+
+static off_t map_end(const struct fiemap_extent *m)
+{
+	return (off_t)(m->fe_logical + m->fe_length);
+}
+
+/* Returns the first mapped extent that ends after `at`, or NULL. Calls FIEMAP when the last batch
+ * is used up. */
+static const struct fiemap_extent *mapped_after(struct extents *x, off_t at)
+{
+	for (int fresh = 0; fresh < 2; fresh++) {
+		unsigned n = x->map.head.fm_mapped_extents;
+		for (unsigned i = 0; i < n; i++)
+			if (map_end(&x->map.head.fm_extents[i]) > at)
+				return &x->map.head.fm_extents[i];
+		if (n > 0 && x->map.head.fm_extents[n - 1].fe_flags & FIEMAP_EXTENT_LAST)
+			return NULL;
+		x->map.head = (struct fiemap){.fm_start = (uint64_t)at,
+					      .fm_length = (uint64_t)(x->end - at),
+					      .fm_extent_count = EXTENTS_BATCH};
+		if (x->no_map || ioctl(x->fd, FS_IOC_FIEMAP, &x->map.head) < 0) {
+			x->no_map = true;
+			x->map.head.fm_mapped_extents = 0;
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
+/* Are all blocks of the range mapped and written? */
+static bool is_written(struct extents *x)
+{
+	off_t at = x->at;
+	while (at < x->end) {
+		const struct fiemap_extent *m = mapped_after(x, at);
+		if (!m || (off_t)m->fe_logical > at || m->fe_flags & FIEMAP_EXTENT_UNWRITTEN)
+			return x->no_map;
+		at = map_end(m);
+	}
+	return true;
+}
+
+void extents_start(struct extents *x, int fd, off_t start, off_t end, const struct stat *st)
+{
+	*x = (struct extents){.fd = fd,
+			      .at = start,
+			      .end = end,
+			      .hole_end = start,
+			      .dense = st->st_blocks * BLOCK >= st->st_size};
+	x->whole = x->dense && is_written(x);
+	x->map.head.fm_mapped_extents = 0;
+}
+
+/* Splits the current hole into holes and unwritten extents, by FIEMAP. */
+static void next_in_hole(struct extents *x, struct extent *out)
+{
+	const struct fiemap_extent *m = mapped_after(x, x->at);
+	*out = (struct extent){EXTENT_HOLE, x->at, x->hole_end};
+	if (m && (off_t)m->fe_logical > x->at)
+		out->end = MIN((off_t)m->fe_logical, x->hole_end);
+	else if (m) {
+		out->end = MIN(map_end(m), x->hole_end);
+		out->kind = m->fe_flags & FIEMAP_EXTENT_UNWRITTEN ? EXTENT_UNWRITTEN : EXTENT_DATA;
+	}
+}
+
+/* After the last data, the rest is a hole. It ends at the end of the file, which may have been
+ * truncated during the copy. */
+static bool find_end(struct extents *x)
+{
+	off_t end = lseek(x->fd, 0, SEEK_END);
+	if (end >= 0)
+		x->end = MIN(x->end, end);
+	return x->at < x->end;
+}
+
+bool extents_next(struct extents *x, struct extent *out)
+{
+	if (x->at >= x->end)
+		return false;
+	if (x->whole) {
+		*out = (struct extent){EXTENT_DATA, x->at, x->end};
+		x->at = x->end;
+		return true;
+	}
+	if (x->at >= x->hole_end) {
+		off_t data = lseek(x->fd, x->at, SEEK_DATA);
+		/* ENXIO is the only errno that means "no more data". */
+		bool none = data < 0 && errno == ENXIO;
+		if (none && !find_end(x))
+			return false;
+		x->hole_end = none ? x->end : data < 0 ? x->at : MIN(data, x->end);
+	}
+	if (x->at < x->hole_end) {
+		next_in_hole(x, out);
+	} else {
+		off_t hole = lseek(x->fd, x->at, SEEK_HOLE);
+		/* A hole at `at` means that the file changed between the two calls: read it. */
+		*out = (struct extent){EXTENT_DATA, x->at,
+				       hole > x->at ? MIN(hole, x->end) : x->end};
+	}
+	x->at = out->end;
+	return true;
+}
+
+static bool has_map(int fd)
+{
+	struct fiemap first = {.fm_length = 1};
+	return ioctl(fd, FS_IOC_FIEMAP, &first) == 0;
+}
+
+bool extents_miss_data(int fd, const struct stat *st)
+{
+	const off_t blocks = st->st_blocks * BLOCK;
+	/* Besides the data, st_blocks counts the file's metadata: less than 1 %, and a few blocks.
+	 */
+	off_t explained = (off_t)16 << 10;
+	if (blocks <= explained || has_map(fd))
+		return false;
+	for (off_t at = 0; at < st->st_size && explained < blocks;) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+		if (data < 0)
+			return errno == ENXIO;
+		off_t hole = lseek(fd, data, SEEK_HOLE);
+		at = hole > data ? hole : st->st_size;
+		explained += at - data + (at - data) / 64;
+	}
+	return explained < blocks;
 }

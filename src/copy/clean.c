@@ -5,7 +5,7 @@
 #include "endpoints/error.h"
 #include "io/libc.h"
 #include "part/left.h"
-#include "source/names.h"
+#include "source/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

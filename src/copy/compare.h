@@ -18,4 +18,12 @@ off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool
  * if it is not, or -errno with the failure recorded. *cached as above. */
 int compare_sum(struct copy *c, off_t end, bool *cached);
 
+/* --verify, and what an earlier run has copied. */
+
+/* Each returns 0, or -errno with the failure recorded. */
+int verify_copy(struct copy *); /* the whole copy, or its share, before the commit */
+/* DST.fcopy-part: sets c->all.offset to the end of the prefix that equals the source, rounded down
+ * to a multiple of 4 KiB, or to 0 if only a clone is allowed, and truncates the part to it. */
+int verify_prefix(struct copy *);
+
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * A copy of one file: opens both ends.
  */
-#include "complete.h"
+#include "copy.h"
 #include "decide.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "endpoints/storage.h"
 #include "notify.h"
 #include "rules.h"
-#include "stale.h"
 
 #include <errno.h>
 #include <string.h>

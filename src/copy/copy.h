@@ -5,6 +5,7 @@
 #ifndef COPY_COPY_H
 #define COPY_COPY_H
 
+#include "endpoints/attributes.h"
 #include "endpoints/endpoint.h"
 #include "engines/engine.h"
 #include "mover.h"
@@ -86,5 +87,44 @@ int copy_paths(const char *src, const char *dst, const struct fcopy_options *,
 /* The same for operands that were found. Changes *dst, which the caller closes. */
 int copy_operands(const struct operand *src, struct operand *dst, const struct fcopy_options *,
 		  struct fcopy_report *, int (*shared)(struct copy *));
+
+/* A copy with --resume that has nothing left to copy. */
+
+/* Has DST all bytes of the open SRC already, so that a copy with options.resume only
+ * has to set attributes? Returns 1, 0, or -errno with the failure recorded. */
+int copy_complete(struct copy *, const struct operand *dst);
+
+/* Warns about what killed copies left. */
+
+/* Warns about temporaries of this user in `dir` that a killed copy left more than a day
+ * ago. Reads a limited number of names. report: for the events, or NULL. */
+void stale_warn(int dir, const struct fcopy_options *, const struct fcopy_report *);
+/* The same of one name in it. */
+void stale_warn_name(int dir, const char *name, const struct fcopy_options *);
+
+/* The checks and changes between the last byte and the commit. */
+
+/* The checks and changes between the last byte and the commit. Returns 0, or -errno with
+ * the failure recorded. */
+int copy_settle(struct copy *);
+/* Fails with EINTR if the copy is cancelled. */
+int copy_check_cancelled(struct copy *);
+/* The copy lacks attributes that are to be preserved: fails if one of them is required, otherwise
+ * warns. */
+int copy_lose_attribute(struct copy *, unsigned attributes, const struct fcopy_error *);
+/* Gives the copy, a regular file, those of the source. reused: see struct attributes_pair. Returns
+ * 0, or what lose, whose argument is the copy, returned. */
+int copy_attributes(struct copy *, bool reused, attributes_loss *lose);
+/* Flushes the data; with metadata, or options.preserve, also owner, mode and attributes. */
+int copy_flush(struct copy *, bool metadata);
+
+/* Storage that sets the modification time when a file is closed. */
+
+/* Some storage sets the modification time when a file is closed. copy_hold returns an
+ * O_PATH descriptor of DST before the commit, or -1 if that is not to be expected. After the commit
+ * copy_look_again takes it, and the result of the commit; if that is 0, it sets the time again if
+ * it has changed. Returns the result, or -errno with the failure recorded. */
+int copy_hold(const struct copy *);
+int copy_look_again(struct copy *, int held, int committed);
 
 #endif

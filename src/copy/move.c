@@ -4,10 +4,8 @@
 #define _GNU_SOURCE
 #include "move.h"
 #include "allocate.h"
-#include "cpus.h"
 #include "endpoints/error.h"
 #include "notify.h"
-#include "ranges.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -30,4 +30,10 @@ void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
 void copy_tree_begin(struct fcopy_progress *);
 void copy_tree_phase(struct fcopy_progress *, enum fcopy_phase);
 
+/* Cheap questions about a file, before the first byte. */
+
+/* Is little of the file in the page cache; does its file system do uncached I/O? */
+bool ask_is_cold(int fd, off_t size);
+bool ask_is_uncached(int fd);
+
 #endif

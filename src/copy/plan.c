@@ -3,16 +3,11 @@
  * chooses the engine for each range.
  */
 #define _GNU_SOURCE
-#include "plan.h"
 #include "allocate.h"
-#include "ask.h"
-#include "cpus.h"
 #include "endpoints/error.h"
-#include "extents.h"
 #include "io/system.h"
 #include "move.h"
 #include "notify.h"
-#include "space.h"
 
 #include <errno.h>
 #include <fcntl.h>

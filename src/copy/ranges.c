@@ -2,12 +2,17 @@
  * Threads are a loop, not an engine: each takes the next piece of the range until no piece is left.
  */
 #define _GNU_SOURCE
-#include "ranges.h"
-#include "cpus.h"
+#include "move.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define PIECE_SIZE     ((off_t)1 << 20)
 #define PIECE_MIN      ((size_t)128 << 10)
@@ -199,4 +204,195 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 		t->refusal = r.first.refusal;
 	}
 	return r.result;
+}
+
+/* How many CPUs and how much memory this process may use, how many CPUs have nothing to do, and
+ * threads on different CPUs. */
+
+#define READ_AHEAD ((uint64_t)16 << 20)
+#define STACK_MIN  ((size_t)1 << 20) /* musl has 128 KiB; two attributes take as much */
+
+/* Reads a small file of procfs or cgroupfs as a string. False: it could not be read. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* The CPUs of one cpu.max, "QUOTA PERIOD" in microseconds or "max PERIOD", rounded down: a second
+ * thread gains nothing from half a CPU. */
+static unsigned parse_quota(const char *text)
+{
+	char *end;
+	unsigned long long quota = strtoull(text, &end, 10), period = strtoull(end, NULL, 10);
+	if (end == text || quota == 0 || period == 0 || quota / period > UINT_MAX)
+		return UINT_MAX;
+	return quota < period ? 1 : (unsigned)(quota / period);
+}
+
+/* One memory.max in bytes, or "max". */
+static uint64_t parse_memory(const char *text)
+{
+	char *end;
+	unsigned long long bytes = strtoull(text, &end, 10);
+	return end == text ? UINT64_MAX : bytes;
+}
+
+static uint64_t parse_cpus(const char *text)
+{
+	unsigned n = parse_quota(text);
+	return n == UINT_MAX ? UINT64_MAX : n;
+}
+
+/* A limit of cgroups, in version 2 and in version 1. */
+struct limit {
+	const char *file;            /* of version 2 */
+	const char *controller;      /* of version 1, and the directory of its mount ... */
+	const char *file1, *period1; /* ... whose files follow one another; NULL: one */
+	uint64_t (*parse)(const char *text);
+};
+
+static const struct limit limit_cpus = {"cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us",
+					parse_cpus},
+			  limit_memory = {"memory.max", "memory", "memory.limit_in_bytes", NULL,
+					  parse_memory};
+
+/* Does the list of names, separated by commas, have this one? */
+static bool has_name(const char *list, size_t size, const char *name)
+{
+	const size_t n = strlen(name);
+	for (const char *at = list; at + n <= list + size; at += strcspn(at, ",") + 1)
+		if (strncmp(at, name, n) == 0 && (at + n == list + size || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* The group of this process in a line "ID:CONTROLLERS:/GROUP", of which version 2 has "0::/GROUP".
+ * controller: NULL for version 2. False: there is none. */
+static bool find_group(const char *text, const char *controller, char group[PATH_MAX])
+{
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		const char *names = strchr(line, ':');
+		const char *path = names ? strchr(names + 1, ':') : NULL;
+		const size_t n = path ? (size_t)(path - names - 1) : 0;
+		const size_t length = path ? strcspn(path + 1, "\n") : 0;
+		if (!path || path[1] != '/' || length >= PATH_MAX ||
+		    !(controller ? has_name(names + 1, n, controller) : n == 0 && *line == '0'))
+			continue;
+		memcpy(group, path + 1, length);
+		group[length] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static uint64_t read_limit(const struct limit *l, bool one, const char *dir)
+{
+	char path[3 * PATH_MAX], text[64] = "", period[64] = "";
+	snprintf(path, sizeof(path), "%s/%s", dir, one ? l->file1 : l->file);
+	if (!read_text(path, text, sizeof(text) / 2))
+		return UINT64_MAX;
+	if (one && l->period1) { /* as version 2 writes it */
+		snprintf(path, sizeof(path), "%s/%s", dir, l->period1);
+		if (text[0] == '-' || !read_text(path, period, sizeof(period) / 2))
+			return UINT64_MAX;
+		text[strcspn(text, "\n")] = '\0';
+		strcat(strcat(text, " "), period);
+	}
+	return l->parse(text);
+}
+
+/* The lowest limit from the group up to the root: each one limits all below it. In a container the
+ * mount may begin at the group itself. */
+static uint64_t least_above(const struct limit *l, bool one, const char *root, char *group)
+{
+	char dir[2 * PATH_MAX];
+	uint64_t least = UINT64_MAX;
+	for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
+		*slash = '\0';
+		snprintf(dir, sizeof(dir), "%s%s%s%s", root, one ? "/" : "",
+			 one ? l->controller : "", group);
+		const uint64_t n = read_limit(l, one, dir);
+		least = n < least ? n : least;
+	}
+	return least;
+}
+
+/* Version 1 and version 2 can be mounted side by side; a controller belongs to one of them.
+ * UINT64_MAX: there is no limit. */
+static uint64_t least_limit(const char *cgroup, const char *root, const struct limit *l)
+{
+	char text[PATH_MAX], group[PATH_MAX];
+	uint64_t least = UINT64_MAX;
+	if (!read_text(cgroup, text, sizeof(text)))
+		return least;
+	for (int one = 0; one < 2; one++)
+		if (find_group(text, one ? l->controller : NULL, group)) {
+			const uint64_t n = least_above(l, one, root, group);
+			least = n < least ? n : least;
+		}
+	return least;
+}
+
+unsigned cpus_quota(const char *cgroup, const char *root)
+{
+	uint64_t least = least_limit(cgroup, root, &limit_cpus);
+	return least < UINT_MAX ? (unsigned)least : UINT_MAX;
+}
+
+uint64_t cpus_memory(const char *cgroup, const char *root)
+{
+	return least_limit(cgroup, root, &limit_memory);
+}
+
+off_t cpus_read_ahead(unsigned copies)
+{
+	uint64_t memory = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 8;
+	return (off_t)(memory < READ_AHEAD ? memory : READ_AHEAD) / copies;
+}
+
+unsigned cpus_allowed(void)
+{
+	cpu_set_t set;
+	/* More than 1024 CPUs do not fit into the set: EINVAL. */
+	unsigned n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+	unsigned quota = n > 1 ? cpus_quota(CPUS_CGROUP, CPUS_CGROUP_ROOT) : n;
+	return n < quota ? n : quota;
+}
+
+unsigned cpus_idle(void)
+{
+	char text[128];
+	long online = sysconf(_SC_NPROCESSORS_ONLN), running;
+	if (!read_text("/proc/loadavg", text, sizeof(text)) ||
+	    sscanf(text, "%*s %*s %*s %ld/", &running) != 1)
+		return UINT_MAX;
+	long idle = online - (running - 1); /* one of the runnable tasks is the caller */
+	return idle > 0 ? (unsigned)idle : 0;
+}
+
+int cpus_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	cpu_set_t all, others;
+	pthread_attr_t attributes;
+	size_t stack = 0;
+	pthread_attr_init(&attributes);
+	if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < STACK_MIN)
+		pthread_attr_setstacksize(&attributes, STACK_MIN);
+	int err = pthread_create(thread, &attributes, run, arg);
+	pthread_attr_destroy(&attributes);
+	if (err != 0 || sched_getaffinity(0, sizeof(all), &all) < 0)
+		return err;
+	others = all;
+	CPU_CLR((unsigned)sched_getcpu(), &others);
+	/* EINVAL: there is no other CPU. A thread that is on another one already stays there. */
+	if (pthread_setaffinity_np(*thread, sizeof(others), &others) == 0)
+		pthread_setaffinity_np(*thread, sizeof(all), &all);
+	return 0;
 }

@@ -2,14 +2,12 @@
  * A copy whose ends are open, up to the commit. After a failure abort removes what this run
  * created.
  */
-#include "closed.h"
-#include "cpus.h"
+#include "allocate.h"
+#include "compare.h"
+#include "copy.h"
 #include "endpoints/error.h"
+#include "move.h"
 #include "notify.h"
-#include "plan.h"
-#include "settle.h"
-#include "space.h"
-#include "verify.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,18 +2,21 @@
  * Between the last byte and the commit: checks that the source did not change, truncates the
  * destination to its length, sets attributes, flushes and verifies. A failure prevents the commit.
  */
-#include "settle.h"
+#define _GNU_SOURCE
 #include "allocate.h"
+#include "compare.h"
+#include "copy.h"
 #include "endpoints/attributes.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
+#include "io/io.h"
 #include "notify.h"
-#include "verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Reports a problem of the source: fails with options.strict, otherwise warns. */
@@ -239,7 +242,7 @@ static int check_written(struct copy *c)
 		return 0;
 	const bool flushes = c->options->preserve || c->dst.finishes;
 	int r = io_check_written(c->dst.fd, flushes, &call);
-	/* Storage that sets the time at close must do so before the commit: see closed.c. */
+	/* Storage that sets the time at close must do so before the commit: see settle.c. */
 	c->dst.written = r == 0 && flushes && !(c->options->preserve & FCOPY_ATTR_TIMESTAMPS);
 	return r < 0 ? error_call(&c->report->error, call, c->dst.path, -r) : 0;
 }
@@ -286,4 +289,79 @@ int copy_settle(struct copy *c)
 	if (r == 0 && o->resume && flushes)
 		r = copy_flush(c, metadata);
 	return r < 0 ? r : copy_check_cancelled(c);
+}
+
+/* Storage that sets the modification time of a file when it is closed: CIFS since Linux 6.12.62,
+ * and some FUSE file systems. Looks at it again after the commit. */
+
+#define UNKNOWN_MS 50   /* the longest wait for a change, while nothing is known of the storage */
+#define CHANGES_MS 1000 /* ... if the time of another file has changed */
+
+int copy_hold(const struct copy *c)
+{
+	if (c->stored.st_nlink == 0)
+		return -1;
+	return open(io_proc_path(c->dst.fd).text, O_PATH | O_CLOEXEC);
+}
+
+/* Not what the kernel has cached. */
+static bool has_changed(int held, const struct timespec *stored)
+{
+	struct statx now;
+	if (statx(held, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME, &now) < 0)
+		return false;
+	return now.stx_mtime.tv_sec != stored->tv_sec ||
+	       (long)now.stx_mtime.tv_nsec != stored->tv_nsec;
+}
+
+/* close(2) does not wait until a FUSE server has released the file. */
+static bool wait_for_change(int held, const struct timespec *stored, int most_ms)
+{
+	bool changed = has_changed(held, stored);
+	for (int ms = 1, waited = 0; !changed && waited < most_ms; waited += ms, ms *= 2) {
+		nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L},
+			  NULL);
+		changed = has_changed(held, stored);
+	}
+	return changed;
+}
+
+/* Has only the cache of the storage kept more of the source's time? */
+static bool is_equal(const struct copy *c, int held)
+{
+	struct stat now;
+	if (fstat(held, &now) < 0)
+		return false;
+	const struct storage_times t = storage_times(c->storage, held, now.st_dev);
+	return storage_time_is_equal(&t, &c->src.st.st_mtim, &now);
+}
+
+int copy_look_again(struct copy *c, int held, int committed)
+{
+	const struct stat *stored = &c->stored;
+	const enum storage_close known = storage_at_close(c->storage, stored->st_dev);
+	const bool written = c->report->bytes > 0; /* another one may keep its time */
+	int most_ms = known == CLOSE_KEEPS_TIMES || !written ? 0
+		      : known == CLOSE_UNKNOWN               ? UNKNOWN_MS
+							     : CHANGES_MS;
+	int r = committed;
+	bool changed = r == 0 && wait_for_change(held, &stored->st_mtim, most_ms) &&
+		       !is_equal(c, held);
+	if (r == 0 && (changed || written))
+		storage_note_close(c->storage, stored->st_dev, !changed);
+	if (changed) {
+		const struct timespec times[2] = {c->src.st.st_atim, c->src.st.st_mtim};
+		struct fcopy_error e;
+		int set = io_set_times(held, times) < 0 ? errno : 0;
+		if (set)
+			error_call(&e, "utimensat", c->dst.path, set);
+		else if (has_changed(held, &stored->st_mtim))
+			set = is_equal(c, held)
+				  ? 0
+				  : -attributes_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);
+		if (set)
+			r = copy_lose_attribute(c, FCOPY_ATTR_TIMESTAMPS, &e);
+	}
+	close(held);
+	return r;
 }

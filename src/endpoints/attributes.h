@@ -47,4 +47,16 @@ int attributes_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_
  * or -errno if the owner or the group was not set. */
 int attributes_set_owner(int fd, bool by_path, uid_t, gid_t);
 
+/* What the copy keeps of the file that it replaces. */
+
+/* Gives the open copy the owner and group of the old file. *mode: the mode that it has now; 0 after
+ * a chown(2), which may change it. */
+int keep_owner(const struct endpoint *e, const struct place *, bool force, mode_t *mode,
+	       struct fcopy_error *);
+/* Gives it the ACL and security label of the old file. listed: the storage lists all attributes.
+ * Also returns KEEP_NONE: neither file has any. */
+#define KEEP_NONE 1
+int keep_acl(const struct endpoint *e, const struct place *, bool force, bool listed,
+	     struct fcopy_error *);
+
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Implements backup.h.
+ * Makes and ends backups: see slot.h.
  */
 #define _GNU_SOURCE
-#include "backup.h"
-#include "exchange.h"
 #include "io/libc.h"
 #include "io/system.h"
 #include "slot.h"

@@ -5,15 +5,11 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
-#include "in_place.h"
 #include "io/io.h"
 #include "io/libc.h"
-#include "partial.h"
 #include "replace.h"
-#include "replaceable.h"
 #include "same.h"
-#include "stream.h"
-#include "temporary.h"
+#include "socket.h"
 
 #include <fcntl.h>
 #include <string.h>

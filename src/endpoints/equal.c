@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "equal.h"
-#include "acl.h"
 #include "fcopy.h"
 #include "xattr.h"
 

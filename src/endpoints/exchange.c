@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Implements exchange.h. rename(2) replaces whatever has the name by then. RENAME_EXCHANGE hands it
- * out instead: if it is not the file that was expected, both are exchanged again.
+ * A rename over one certain entry: see slot.h. rename(2) replaces whatever has the name by then.
+ * RENAME_EXCHANGE hands it out instead: if it is not the file that was expected, both are exchanged
+ * again.
  */
 #define _GNU_SOURCE
-#include "exchange.h"
 #include "io/libc.h"
 #include "io/system.h"
 #include "part/private.h"
+#include "slot.h"
 
 #include <errno.h>
 #include <fcntl.h>

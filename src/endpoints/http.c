@@ -10,8 +10,7 @@
 #define _GNU_SOURCE
 #include "http.h"
 #include "error.h"
-#include "http_response.h"
-#include "stream.h"
+#include "socket.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

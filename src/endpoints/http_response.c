@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Implements http_response.h. Each response ends its connection: what a client sends after its
+ * Responses: see http.h. Each response ends its connection: what a client sends after its
  * request is never taken for another one.
  */
-#include "http_response.h"
+#include "http.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Implements http_room.h.
+ * The clients that wait, or are served: see http.h.
  */
 #define _GNU_SOURCE
-#include "http_room.h"
-#include "http_response.h"
+#include "http.h"
 #include "io/io.h"
 
 #include <errno.h>

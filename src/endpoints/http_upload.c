@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "http.h"
-#include "http_response.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,10 +2,10 @@
  * Writes into an existing inode: regular files with --inplace, devices and FIFOs always.
  */
 #define _GNU_SOURCE
-#include "in_place.h"
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
+#include "replace.h"
 #include "storage.h"
 
 #include <fcntl.h>

@@ -6,7 +6,46 @@
 #ifndef ENDPOINTS_OPERAND_H
 #define ENDPOINTS_OPERAND_H
 
-#include "place.h"
+#include "fcopy.h"
+
+#include <sys/stat.h>
+
+/* A name that SRC or DST leads to, by its directory. operand.h has what a path is split into. */
+
+#define O_PLACE (O_PATH | O_CLOEXEC) /* how its descriptors are opened */
+
+/* A name in a directory that is held open: later renames of its parents change nothing. */
+struct place {
+	int dir;       /* a descriptor, or -1 */
+	bool borrowed; /* the caller's, which outlives the place; else place_close closes it */
+	int target;    /* O_PATH descriptor of a directory, or of what a symlink named, or -1 */
+	char name[NAME_MAX + 1]; /* the last component: no slash; empty: target is an unnamed file,
+				  * or the place is / */
+	dev_t dev;               /* the file system of dir; 0: unknown */
+	bool exists;
+	bool symlink;   /* the name is one: st and target are of what it leads to */
+	struct stat st; /* if it exists; of a dangling symlink its own */
+	bool flagged;   /* `flags` are known */
+	uint64_t flags; /* STATX_ATTR_* of the file that st is of */
+};
+
+void place_close(struct place *);
+bool place_is_directory(const struct place *);
+/* Is the failure that the place is a symlink that leads to nothing? */
+bool place_leads_nowhere(const struct fcopy_error *);
+
+/* The path is for messages. These return 0, or -errno with the failure recorded. */
+
+/* Looks the name up. */
+int place_stat(struct place *, const char *path, struct fcopy_error *);
+/* The place is a symlink, and `link` its name, or what it says: st becomes that of its target. */
+int place_open_target(struct place *, const char *link, const char *path, struct fcopy_error *);
+/* It becomes `name` in the directory that is open as `dir`. */
+int place_enter(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
+/* The same; `dir` must stay open until the place is closed. */
+int place_borrow(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
+/* It becomes what `other`, which stays open, is. */
+int place_share(struct place *, const struct place *other, const char *path, struct fcopy_error *);
 
 enum operand_kind {
 	OPERAND_FAILED,    /* could not be looked up: see error */
@@ -49,7 +88,7 @@ bool operand_is_http(const char *path);
  * recorded. */
 int operand_check_device(const struct operand *dst, bool replaces, struct fcopy_error *);
 
-/* path.c: notes where the last component of the path starts, and copies it without its slashes.
+/* place.c: notes where the last component of the path starts, and copies it without its slashes.
  * Returns 0 or -ENAMETOOLONG. */
 int operand_split(struct operand *);
 /* Is SRC the root, or does it end in . or ..? Such a directory has no name to be copied under. */
@@ -76,7 +115,7 @@ int operand_foresee(struct operand *copy, int dir, const char *path, struct fcop
  * if it is OPERAND_INTO, and the target of a symlink. Its path is copied to `path`, PATH_MAX bytes
  * that must outlive it. It is OPERAND_FAILED if that is impossible. */
 void operand_find_file(struct operand *dst, const struct operand *src, char path[]);
-/* follow.c: what a name leads to, and then its place if it is a regular file. Returns 0, or -errno
+/* place.c: what a name leads to, and then its place if it is a regular file. Returns 0, or -errno
  * with the failure recorded. */
 int place_follow(struct place *, const char *path, struct fcopy_error *);
 /* The same for a name that the command line does not have: not every symlink of another user is

@@ -3,14 +3,12 @@
  * complete.
  */
 #define _GNU_SOURCE
-#include "partial.h"
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "replaceable.h"
+#include "replace.h"
 #include "same.h"
-#include "temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>

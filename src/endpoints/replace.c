@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Replaces a file atomically: the bytes go to an unnamed file, or to one with a temporary name
  * (temporary.c), or into a part (partial.c). It gets the name DST when it is complete (slot.c).
- * replaceable.c checks before the first byte that this can succeed.
+ * temporary.c checks before the first byte that this can succeed.
  */
 #define _GNU_SOURCE
 #include "replace.h"
+#include "attributes.h"
 #include "error.h"
 #include "file.h"
 #include "io/system.h"
-#include "keep.h"
-#include "partial.h"
-#include "replaceable.h"
 #include "storage.h"
-#include "temporary.h"
 
 #include <fcntl.h>
 #include <string.h>

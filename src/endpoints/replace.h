@@ -1,11 +1,51 @@
 /* SPDX-License-Identifier: MIT
  *
- * HOW_LINK, HOW_RENAME and HOW_PART: a file that replaces DST when it is complete.
+ * How a file comes into being at DST: as a temporary file or a part that replaces DST when it is
+ * complete, or in place.
  */
 #ifndef ENDPOINTS_REPLACE_H
 #define ENDPOINTS_REPLACE_H
 
 #include "endpoint.h"
+#include "slot.h"
+
+/* Temporary files: HOW_LINK and HOW_RENAME. */
+
+/* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
+bool temporary_is_named(int dir);
+mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
+/* The mode that the kernel gives a file that is created in `dir` with `mode`. The storage, or NULL,
+ * remembers the umask. */
+mode_t temporary_mode(int dir, mode_t mode, struct storage *);
+/* A slot_maker: creates a file. mode: points to its mode_t. Returns a descriptor or -errno. */
+int temporary_make(int dir, const char *name, void *mode);
+/* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
+ * not support O_TMPFILE. temporary_create_named creates a file with a temporary name and mode 0600,
+ * which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`. Both return 0, or
+ * -errno with the failed call in *call. */
+int temporary_create(struct endpoint *e, mode_t mode, const char **call);
+int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);
+/* Closes the file, and removes it if it has a temporary name. A part has partial_drop. */
+void temporary_drop(struct endpoint *e);
+/* Creates a probe file with mode 0600 in *probe, whose fd is -1: its `place` has the name, or the
+ * descriptor as `target`, and the stat, which shows the owner and mode of a new file.
+ * temporary_drop removes it, also after a failure, which *call names. */
+int temporary_open_probe(int dir, struct endpoint *probe, const char **call);
+
+/* Can an existing file be replaced? */
+
+/* Refuses an existing file that cannot be replaced. replace_open calls it, unless options.shard is
+ * set: then the caller opens the part, too. */
+int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
+
+/* FCOPY_ADVICE_IN_PLACE_AUTO if that could succeed. */
+enum fcopy_advice replace_in_place_advice(const struct endpoint *e);
+/* Shards cannot write in place: removes that advice. Returns r. */
+int replace_advise(const struct fcopy_options *, int r, struct fcopy_error *);
+/* A named temporary file gets its owner last. Checks now, with a probe, that this will work. e->fd
+ * is open or -1. Returns 0, or -errno with the failure recorded. */
+int replace_check_owner(const struct endpoint *e, const struct fcopy_options *,
+			struct fcopy_error *);
 
 #define REPLACE_UNFIT 1 /* the storage lacks this way */
 
@@ -19,5 +59,48 @@ int replace_finish(struct endpoint *e, const struct fcopy_options *, struct fcop
 int replace_commit(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 /* The permissions that a new copy of this source gets, before the umask. */
 mode_t replace_new_mode(const struct endpoint *src);
+
+/* HOW_WRITE: an existing inode that is written into, a file or a device. */
+
+/* Opens the file or device of e's place. Returns 0, or -errno with the failure recorded. */
+int in_place_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
+		  struct fcopy_error *);
+/* Would in_place_open() refuse the device? Writes nothing. Returns 0 or -errno. */
+int in_place_rehearse(struct endpoint *e, const struct stat *src, struct fcopy_error *);
+/* The operations of struct endpoint_ops. */
+void in_place_release_blocks(const struct endpoint *e, off_t allocated);
+bool in_place_start_over(struct endpoint *e, const struct fcopy_error *);
+
+/* The size of a block device, which stat does not report. Returns 0 or -errno. */
+int device_size(int fd, off_t *size);
+
+/* DST.fcopy-part/ of a file: with --resume, and of shards. */
+
+/* Opens or creates DST.fcopy-part/, and the file in it; waits up to a second for the lock. Returns
+ * 0, or -errno with the failure recorded. */
+int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
+		 const struct fcopy_options *, struct fcopy_error *);
+/* The operations of struct endpoint_ops. partial_begin returns -1 if e has no part. */
+off_t partial_begin(struct endpoint *e, off_t size);
+void partial_note(struct endpoint *e, off_t from, off_t to);
+bool partial_keep(struct endpoint *e, off_t size);
+bool partial_is_named(const struct endpoint *e);
+/* Closes the file and the part, which stays if file_of(e)->keep_part and it has not been committed.
+ */
+void partial_drop(struct endpoint *e);
+
+/* part_close, with warnings about what it could not write or remove. */
+void partial_close(struct part *, bool remove, const struct fcopy_options *);
+/* Removes name.fcopy-part in this directory, if it is the unfinished copy of a file. */
+void part_remove(int dir, const char *name);
+/* A part that shards write to together. Each returns 0, or -errno with the failure recorded.
+ * destination_check_part refuses a part that is the source. destination_share makes the open part's
+ * data the file that *e will commit; destination_unshare closes it, and reports what close(2) does.
+ * destination_new_mode: that the copy gets, unless DST exists. */
+int destination_check_part(const struct endpoint *e, const struct part *,
+			   const struct endpoint *src, struct fcopy_error *);
+int destination_share(struct endpoint *e, struct part *, struct fcopy_error *);
+int destination_unshare(struct endpoint *e, struct fcopy_error *);
+mode_t destination_new_mode(const struct endpoint *e);
 
 #endif

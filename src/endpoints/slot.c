@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "slot.h"
-#include "exchange.h"
 #include "io/io.h"
 #include "io/libc.h"
 

@@ -20,7 +20,7 @@
  *          NAMED      GONE        DST is what it was
  *
  * The commit is the only place where an entry of DST is replaced, and where it gets a backup
- * (backup.h). A commit that fails leaves the slot MADE, and DST as it was: the caller commits again
+ * (slot.h). A commit that fails leaves the slot MADE, and DST as it was: the caller commits again
  * or drops it. Of HOW_LINK, a process that is killed leaves nothing, except between linkat(2) and
  * the rename.
  */
@@ -28,7 +28,12 @@
 #define ENDPOINTS_SLOT_H
 
 #include "endpoint.h"
+#include "part/private.h"
 #include "storage.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 
 enum slot_how {
 	HOW_NONE,   /* no way is left */
@@ -158,5 +163,62 @@ int slot_commit(struct slot *, int dir, const char *as, const char **call);
 void slot_drop(struct slot *, int dir, const char *as);
 /* Closes the file. Returns 0 or -errno. */
 int slot_close(const struct slot *);
+
+/* Renames that replace one certain file and no other, or nothing. */
+
+/* Is this still the file, with the same content, that *old is the stat of? dir: where it is. */
+bool exchange_is_same(int dir, const struct stat *now, const struct stat *old);
+/* Renames the file `from` to `name`, if that is the file that *old is the stat of. Returns 0;
+ * -EEXIST: another one has the name, and keeps it; -ENOTRECOVERABLE: that one has become `from`,
+ * and must not be removed; or -errno. With `hands_out` also EXCHANGE_ANOTHER: done, but at the last
+ * moment another file has had the name, and that one is now `from`. */
+#define EXCHANGE_ANOTHER 1
+int exchange_over(int home, const char *from, int dir, const char *name, const struct stat *old,
+		  bool hands_out);
+/* Renames without replacing anything; where rename(2) is unsupported, by a link. Returns as
+ * private_rename(). */
+int exchange_move(int home, const char *from, int dir, const char *name);
+
+/* A backup: the other name that an entry of DST gets when the commit of a slot replaces it. Only
+ * the commit makes one:
+ *
+ *       slot_commit()
+ *            |
+ *      backup_make()       a link: the entry keeps its own name until the rename replaces it. Where
+ *            |             links are impossible, the entry is renamed
+ *       the rename
+ *            |
+ *       backup_end()       made: an older backup of that name goes. Failed: the entry has its own
+ *                          name again, and the older backup its own
+ *
+ * HOW_SWAP has taken the entry's name before: backup_keep() gives it that of the backup. */
+
+struct backup {
+	char name[NAME_MAX + 1]; /* that the entry gets; empty: no backup is wanted */
+	bool numbered;           /* an older backup keeps its name: another number is chosen */
+	ino_t met;               /* what had the name when it was chosen; 0: nothing */
+	bool any; /* what gets the entry's name at the last moment is replaced, and kept, too */
+	/* Chooses a name again, because another process has made the backup of this number, or
+	 * another entry that of this name. Returns 0, or -errno with the call. */
+	int (*choose)(struct backup *, const char **call);
+	/* It is made, and has this stat. Returns 0 or -errno. */
+	int (*note)(struct backup *, const struct stat *);
+	void *arg; /* of both */
+
+	enum { BACKUP_NONE, BACKUP_LINKED, BACKUP_MOVED } stage;
+	const struct stat *found;   /* of the entry */
+	char older[TEMPORARY_SIZE]; /* what had the name, until the commit ends; empty: nothing */
+	int left;                   /* errno: the commit has succeeded, and `older` is left */
+};
+
+/* `as` in `dir` is about to be replaced. found: which entry that is. Returns 0; -EEXIST: it is
+ * another one; or another -errno with the call. Then nothing is changed. */
+int backup_make(struct backup *, int dir, const char *as, const struct stat *found,
+		const char **call);
+/* After backup_make(). */
+void backup_end(struct backup *, int dir, const char *as, bool made);
+/* The entry `name` in `home` has been replaced: it becomes a backup in `dir`. Returns 0, or -errno
+ * with the call; then it is still `name`. */
+int backup_keep(struct backup *, int home, const char *name, int dir, const char **call);
 
 #endif

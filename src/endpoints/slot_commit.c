@@ -2,8 +2,6 @@
  * The commit of a slot: what was made gets its name, and what it replaces its backup.
  */
 #define _GNU_SOURCE
-#include "backup.h"
-#include "exchange.h"
 #include "io/io.h"
 #include "io/libc.h"
 #include "io/system.h"

@@ -3,8 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "error.h"
-#include "in_place.h"
-#include "stream.h"
+#include "replace.h"
+#include "socket.h"
 
 #include <fcntl.h>
 

@@ -5,7 +5,6 @@
 #include "error.h"
 #include "io/io.h"
 #include "socket.h"
-#include "stream.h"
 
 #include <ctype.h>
 #include <netdb.h>

@@ -17,8 +17,8 @@
 #ifndef ENGINES_PIECES_H
 #define ENGINES_PIECES_H
 
+#include "engine.h"
 #include "io/ring.h"
-#include "transfer.h"
 
 #define PIECES_DEPTH 16
 #define PIECE_SIZE   ((size_t)1 << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Implements transfer.h.
+ * What the engines share: see engine.h.
  */
-#include "transfer.h"
+#include "engine.h"
 
 #include <errno.h>
 #include <poll.h>

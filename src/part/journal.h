@@ -21,7 +21,7 @@
  *     run BOOT MOUNT TIME               a run began at TIME, in this boot and with this mount
  *     done SIZE MTIME CTIME TIME INODE PATH
  *                                       a file of a tree is complete; its source had this size and
- *                                       these times at TIME (written when: src/tree/record.c)
+ *                                       these times at TIME (written when: src/tree/resume.c)
  *     done OFFSET LENGTH                a range of a file is complete
  *     again PATH                        that file is copied again
  *     flushed                           all lines before this one, and the bytes that they

@@ -16,7 +16,6 @@
 #include "left.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "remove.h"
 #include "source/reader.h"
 
 #include <errno.h>

@@ -3,10 +3,9 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "endpoints/partial.h"
+#include "endpoints/replace.h"
 #include "job.h"
 #include "part/left.h"
-#include "range.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,16 +2,12 @@
  * One file: ranges of it are the chunks, which the processes write into one `data`.
  */
 #define _GNU_SOURCE
+#include "copy/compare.h"
+#include "copy/copy.h"
 #include "copy/notify.h"
-#include "copy/settle.h"
-#include "copy/stale.h"
-#include "copy/verify.h"
 #include "endpoints/error.h"
-#include "endpoints/partial.h"
-#include "endpoints/replaceable.h"
-#include "endpoints/temporary.h"
+#include "endpoints/replace.h"
 #include "job.h"
-#include "range.h"
 
 #include <fcntl.h>
 #include <unistd.h>

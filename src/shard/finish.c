@@ -5,17 +5,15 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "endpoints/temporary.h"
+#include "endpoints/replace.h"
 #include "io/hash.h"
 #include "tree.h"
-#include "tree/commit.h"
 #include "tree/directory.h"
-#include "tree/entry.h"
-#include "tree/facts.h"
-#include "tree/hard_link.h"
-#include "tree/permissions.h"
-#include "tree/preserve.h"
+#include "tree/links.h"
 #include "tree/report.h"
+#include "tree/root.h"
+#include "tree/update.h"
+#include "tree/walk.h"
 
 #include <fcntl.h>
 #include <string.h>

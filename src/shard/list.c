@@ -2,15 +2,13 @@
  * Lists a tree: walks the source once, and writes what it finds into the part, chunk by chunk, so
  * that other processes can begin.
  *
- * Each thread fills another chunk (buffer.c). The names of a file with hard links are collected
+ * Each thread fills another chunk (read.c). The names of a file with hard links are collected
  * until the end: one of them is an entry, the others go to share.links.
  */
 #define _GNU_SOURCE
 #include "list.h"
-#include "buffer.h"
 #include "endpoints/error.h"
 #include "job.h"
-#include "range.h"
 #include "tree/directory.h"
 #include "tree/links.h"
 #include "tree/report.h"

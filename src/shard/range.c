@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Divides a file into ranges.
  */
-#include "range.h"
+#include "job.h"
 
 /* A stopped process copies its last range again, and the slowest one ends at most one range after
  * the others: so ranges are small. But each begins without read-ahead: from storage that takes 3 ms

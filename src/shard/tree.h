@@ -4,7 +4,7 @@
  *
  *   tree.c: shared_copy --> finish.c: the commit, by walks --\
  *        \----------------> entries.c: the chunks, by walks --+-> read.c, outline.c: what is listed
- *         \---------------> list.c, buffer.c: the list ----------> job.c, claims.c
+ *         \---------------> list.c, read.c: the list ----------> job.c, claims.c
  */
 #ifndef SHARD_TREE_H
 #define SHARD_TREE_H
@@ -30,8 +30,8 @@ struct shard_tree {
 int shard_copy_root(struct tree *, const struct operand *from, const struct operand *to);
 int shard_names_copy(struct tree *, const struct operand *from, const struct operand *to);
 
-/* paths.c: walks the batches, and before them what the list has of the operand's directory, unless
- * that is NULL. Returns 0 if they could be walked, or -errno, recorded. */
+/* entries.c: walks the batches, and before them what the list has of the operand's directory,
+ * unless that is NULL. Returns 0 if they could be walked, or -errno, recorded. */
 int shard_walk(struct shard_tree *, const struct batches *, struct line *root);
 
 /* entries.c: copies chunks until none is free. Returns 0, or -errno, recorded in the job or
@@ -44,7 +44,7 @@ int entries_check(struct shard_tree *);
  * Returns 0, JOB_AGAIN or -errno as above. */
 int finish_tree(struct shard_tree *);
 
-/* paths.c: opens a directory of the copy by its path below the operand; "." is the operand's. No
+/* entries.c: opens a directory of the copy by its path below the operand; "." is the operand's. No
  * symlink is followed. Returns a descriptor or -errno. */
 int path_open_copy(const struct shard_tree *, const char *path);
 /* The operand's directory, open; NULL without memory or descriptors. path_free closes it. */

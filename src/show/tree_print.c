@@ -3,7 +3,7 @@
  */
 #include "cli/cli.h"
 #include "hint.h"
-#include "part/name.h"
+#include "part/part.h"
 #include "report.h"
 #include "show.h"
 #include "text.h"

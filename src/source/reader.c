@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Implements reader.h.
+ * The only reader of directories:
  */
 #define _GNU_SOURCE
 #include "reader.h"
@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 ssize_t reader_fill(int fd, void *buffer, size_t size)
@@ -57,4 +59,95 @@ int reader_close(struct reader *r)
 	if (r->opened)
 		close(r->fd);
 	return r->error;
+}
+
+/* The names in a directory, all at once. */
+
+struct bytes {
+	char *data;
+	size_t used, size, count;
+};
+
+static bool names_add(struct bytes *b, const char *name)
+{
+	const size_t length = strlen(name) + 1;
+	if (b->size - b->used < length) {
+		const size_t size = 2 * (b->size + length);
+		char *data = realloc(b->data, size);
+		if (!data)
+			return false;
+		b->data = data;
+		b->size = size;
+	}
+	memcpy(b->data + b->used, name, length);
+	b->used += length;
+	b->count++;
+	return true;
+}
+
+static int names_collect(int fd, struct bytes *b, char *buffer, const char **call)
+{
+	struct reader r = reader_open(fd, buffer, READER_SIZE);
+	bool full = false;
+	for (const char *name; !full && (name = reader_next(&r));)
+		full = !names_add(b, name);
+	*call = full ? "malloc" : r.call;
+	int result = reader_close(&r);
+	return full ? -ENOMEM : result;
+}
+
+static int names_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int names_read(int fd, struct name_list *list, const char **call)
+{
+	struct bytes b = {0};
+	char *buffer = malloc(READER_SIZE);
+	*call = "malloc";
+	*list = (struct name_list){0};
+	int r = buffer ? names_collect(fd, &b, buffer, call) : -ENOMEM;
+	free(buffer);
+	if (r == 0 && !(list->name = malloc((b.count + 1) * sizeof(*list->name)))) {
+		*call = "malloc";
+		r = -ENOMEM;
+	}
+	if (r < 0) {
+		free(b.data);
+		return r;
+	}
+	const char *name = b.data;
+	for (size_t i = 0; i < b.count; i++, name += strlen(name) + 1)
+		list->name[i] = name;
+	list->bytes = b.data;
+	list->count = b.count;
+	qsort(list->name, list->count, sizeof(*list->name), names_compare);
+	return 0;
+}
+
+void names_free(struct name_list *list)
+{
+	free(list->name);
+	free(list->bytes);
+	*list = (struct name_list){0};
+}
+
+bool names_have(const struct name_list *list, const char *name)
+{
+	return list->count > 0 &&
+	       bsearch(&name, list->name, list->count, sizeof(*list->name), names_compare);
+}
+
+size_t names_from(const struct name_list *list, const char *text)
+{
+	size_t low = 0, high = list->count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (strcmp(list->name[middle], text) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The only reader of directories: the names one by one, in the memory of the caller, because a
- * directory may be huge. names.h reads them all.
+ * directory may be huge. reader.h reads them all.
  */
 #ifndef SOURCE_READER_H
 #define SOURCE_READER_H
@@ -46,5 +46,23 @@ int reader_close(struct reader *r);
 /* Calls getdents64(2) once. Returns how many bytes of struct dirent64 it wrote into the buffer, 0
  * at the end, or -errno: ENOENT for a directory that was removed since it was opened. */
 ssize_t reader_fill(int fd, void *buffer, size_t size);
+
+/* The names in a directory, all at once. */
+
+struct name_list {
+	char *bytes;
+	const char **name; /* sorted by strcmp(3); without . and .. */
+	size_t count;
+};
+
+/* Reads the directory that is open as fd, from its start. Returns 0 and the
+ * names, which names_free() frees; or -errno with the call. */
+int names_read(int fd, struct name_list *list, const char **call);
+void names_free(struct name_list *list);
+
+/* Is the name in the list? */
+bool names_have(const struct name_list *list, const char *name);
+/* The index of the first name that does not come before the text. */
+size_t names_from(const struct name_list *list, const char *text);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Implements admit.h. Only w and x of the owner are added, so that no other user can enter. After a
- * SIGKILL they stay until the next copy sets the mode of SRC.
+ * Admits the owner to a directory that is read-only: see directory.h. Only w and x of the owner are
+ * added, so that no other user can enter. After a SIGKILL they stay until the next copy sets the
+ * mode of SRC.
  */
 #define _GNU_SOURCE
-#include "admit.h"
+#include "directory.h"
 #include "io/io.h"
 #include "report.h"
 

@@ -8,10 +8,9 @@
  * of the pool, so that the names of one item share it.
  */
 #define _GNU_SOURCE
-#include "aside.h"
 #include "displace.h"
-#include "facts.h"
 #include "report.h"
+#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>

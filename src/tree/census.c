@@ -4,10 +4,10 @@
  * if the caller wants it, and if the copy takes long.
  */
 #define _GNU_SOURCE
-#include "census.h"
-#include "copy/cpus.h"
+#include "copy/move.h"
 #include "report.h"
 #include "source/reader.h"
+#include "walk.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,14 +3,10 @@
  * DST.fcopy-part, or it is removed.
  */
 #define _GNU_SOURCE
-#include "commit.h"
-#include "admit.h"
 #include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"
-#include "flush.h"
 #include "io/system.h"
-#include "permissions.h"
 #include "report.h"
 #include "root.h"
 

@@ -36,4 +36,38 @@ bool directory_gives_no_acl(struct directory *);
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);
 
+/* The permissions of new directories. */
+
+/* The permissions that mkdir(2) left of 0777 below this directory, or leaves. */
+mode_t permissions_left(const struct tree *, int fd);
+/* Gives the owner all of S_IRWXU of a new directory. Returns the bits that it lacked, or -errno. */
+int permissions_admit_owner(int parent, const char *name);
+/* Sets the mode of an open directory, unless it has it: fchmod(2) clears setgid for a user outside
+ * the group. Returns 0 or -errno. */
+int permissions_set(int fd, mode_t mode);
+/* A mode that no option asked for could not be set. Is that only because the file system has no
+ * chmod(2), or no modes? Anything else deserves a warning. */
+bool permissions_are_fixed(int err);
+/* Do new directories have mode 0700 until their owner and ACL are set? In an existing tree other
+ * users could open them. */
+bool permissions_are_hidden(const struct tree *);
+
+/* A directory of DST that belongs to this user, who may not change the names in it: for the moment
+ * the copy gives its owner that right, as rsync -a does. */
+
+/* Is it such a directory, and may the copy change its mode? It may if it also sets the mode that
+ * the directory has in the end, or if it is a mirror. st: of the directory. */
+bool admit_is_closed(const struct tree *, const struct directory *, const struct stat *st);
+/* Before the first change of a name in it. */
+void admit_changes(struct tree *, struct directory *);
+/* After the last one, and after the attributes of SRC were set: unless its mode is SRC's now, the
+ * directory gets the one back that it had. */
+void admit_end(struct tree *, struct directory *);
+
+/* The same for a directory that was finished: gives the owner of the open directory the right to
+ * change names. fd may be O_PATH. Returns false if nothing was changed; otherwise admit_close()
+ * restores the mode that *st has. */
+bool admit_open(int fd, const struct stat *st);
+void admit_close(int fd, const struct stat *st);
+
 #endif

@@ -9,7 +9,6 @@
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
-#include "source/names.h"
 #include "source/reader.h"
 
 #include <errno.h>

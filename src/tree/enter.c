@@ -2,21 +2,17 @@
  * Enters a subdirectory of the source: opens or creates its copy.
  */
 #define _GNU_SOURCE
-#include "enter.h"
-#include "admit.h"
-#include "aside.h"
 #include "directory.h"
 #include "displace.h"
-#include "facts.h"
-#include "inside.h"
-#include "link_dest.h"
-#include "mirror_remove.h"
+#include "mirror.h"
 #include "opened.h"
-#include "permissions.h"
 #include "pool.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "root.h"
+#include "update.h"
+#include "walk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,15 +2,9 @@
  * Copies one name: opens it without following a symlink, and copies what the open descriptor is.
  */
 #define _GNU_SOURCE
-#include "entry.h"
-#include "admit.h"
-#include "aside.h"
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
-#include "enter.h"
-#include "facts.h"
-#include "hard_link.h"
 #include "io/system.h"
 #include "links.h"
 #include "namesakes.h"
@@ -21,6 +15,7 @@
 #include "rivals.h"
 #include "special.h"
 #include "update.h"
+#include "walk.h"
 
 #include <dirent.h>
 #include <fcntl.h>

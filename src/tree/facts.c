@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Implements facts.h.
+ * What is known of an entry: see update.h.
  */
 #define _GNU_SOURCE
-#include "facts.h"
 #include "endpoints/error.h"
-#include "endpoints/exchange.h"
 #include "endpoints/same.h"
-#include "link_dest.h"
+#include "endpoints/slot.h"
 #include "report.h"
 #include "rivals.h"
 #include "update.h"

@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE
 #include "displace.h"
-#include "facts.h"
 #include "report.h"
+#include "update.h"
 
 #include <errno.h>
 

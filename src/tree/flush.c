@@ -4,9 +4,9 @@
  * lost data: only fsync(2) flushes that cache and reports the loss.
  */
 #define _GNU_SOURCE
-#include "flush.h"
 #include "io/system.h"
 #include "opened.h"
+#include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,18 +2,15 @@
  * One more name for a file that was copied.
  */
 #define _GNU_SOURCE
-#include "hard_link.h"
-#include "admit.h"
-#include "aside.h"
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
-#include "facts.h"
 #include "io/io.h"
-#include "link_dest.h"
+#include "links.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>

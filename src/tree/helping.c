@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Implements helping.h.
+ * Idle threads help to copy a large file: see tuning.h.
  */
-#include "helping.h"
 #include "copy/move.h"
+#include "tuning.h"
 
 #define HELPERS 15 /* of one file: FUSE reads ahead 12 times at once, and disks gain no more */
 

@@ -4,12 +4,10 @@
  * final name; or under it.
  */
 #define _GNU_SOURCE
-#include "home.h"
-#include "commit.h"
+#include "directory.h"
 #include "endpoints/error.h"
+#include "endpoints/replace.h"
 #include "endpoints/slot.h"
-#include "endpoints/temporary.h"
-#include "permissions.h"
 #include "report.h"
 #include "root.h"
 

@@ -5,9 +5,9 @@
  * read once, and again when poll(2) reports that a mount has changed.
  */
 #define _GNU_SOURCE
-#include "inside.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "root.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -8,17 +8,16 @@
  */
 #define _GNU_SOURCE
 #include "mirror.h"
-#include "admit.h"
-#include "copy/stale.h"
+#include "copy/copy.h"
+#include "directory.h"
 #include "endpoints/error.h"
-#include "flush.h"
 #include "io/system.h"
-#include "mirror_remove.h"
 #include "opened.h"
 #include "part/left.h"
 #include "pool.h"
 #include "report.h"
-#include "source/names.h"
+#include "root.h"
+#include "source/reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>

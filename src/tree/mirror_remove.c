@@ -3,19 +3,19 @@
  * exchanged since, contains SRC, is mounted, or is protected by a filter.
  */
 #define _GNU_SOURCE
-#include "mirror_remove.h"
-#include "admit.h"
+#include "directory.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "endpoints/slot.h"
 #include "io/system.h"
+#include "mirror.h"
 #include "opened.h"
 #include "part/left.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/climb.h"
 #include "source/filter.h"
-#include "source/names.h"
+#include "source/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

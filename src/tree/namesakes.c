@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "namesakes.h"
-#include "source/names.h"
+#include "source/reader.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
  * What the operands of a tree name, and what is refused before anything is created.
  */
 #define _GNU_SOURCE
-#include "operands.h"
 #include "copy/rules.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
-#include "part/name.h"
+#include "part/part.h"
 #include "report.h"
+#include "root.h"
 #include "source/filter.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Implements parents.h.
+ * --parents: see root.h.
  */
 #define _GNU_SOURCE
-#include "parents.h"
 #include "endpoints/attributes.h"
 #include "io/io.h"
 #include "report.h"
+#include "root.h"
 
 #include <fcntl.h>
 #include <stdio.h>

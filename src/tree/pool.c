@@ -3,13 +3,12 @@
  */
 #define _GNU_SOURCE
 #include "pool.h"
-#include "census.h"
-#include "copy/cpus.h"
 #include "copy/move.h"
-#include "helping.h"
 #include "io/system.h"
 #include "report.h"
 #include "resume.h"
+#include "tuning.h"
+#include "walk.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -300,3 +300,105 @@ void report_large(struct worker *w, const struct entry *e)
 	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&t->lock);
 }
+
+/* The counts of a tree. */
+
+void report_add_steps(struct fcopy_tree_report *to, const struct fcopy_step *step, size_t n)
+{
+	for (; n > 0; n--, step++) {
+		struct fcopy_step *s = to->step;
+		while (s < to->step + to->steps && s->engine != step->engine)
+			s++;
+		if (s == to->step + to->steps)
+			to->step[to->steps++] = (struct fcopy_step){.engine = step->engine};
+		s->threads = step->threads > s->threads ? step->threads : s->threads;
+		s->bytes += step->bytes;
+		s->calls += step->calls;
+		s->seconds += step->seconds;
+		if (step->refusal) {
+			s->refusal = step->refusal;
+			s->refusal_call = step->refusal_call;
+		}
+	}
+}
+
+void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *from)
+{
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		to->count[i] += from->count[i];
+	report_add_steps(to, from->step, from->steps);
+}
+
+/* Did the file system refuse FICLONE for all files, not only for this one? */
+static bool refuses_clones(const struct fcopy_report *r)
+{
+	for (size_t i = 0; i < r->steps; i++)
+		if (r->step[i].engine == engine_reflink.name)
+			switch (r->step[i].refusal) {
+			case EOPNOTSUPP:
+			case ENOTTY:
+			case ENOSYS:
+			case EXDEV: return true;
+			default: return false;
+			}
+	return false;
+}
+
+void report_file(struct worker *w, const struct stat *st, bool complete)
+{
+	const struct fcopy_report *r = &w->file;
+	outcome_take(w->outcome, r, complete);
+	report_add_steps(&w->sum, r->step, r->steps);
+	if (!w->refuses_clones && refuses_clones(r)) {
+		w->refuses_clones = true;
+		w->no_clone = st->st_dev;
+	}
+}
+
+/* The path of an entry, for messages and filters. */
+
+/* Prepends `part` to the path that begins at *at. Truncates a long path at its start. */
+static void path_prepend(char *path, size_t *at, const char *part)
+{
+	size_t length = strlen(part);
+	size_t n = length < *at ? length : *at;
+	*at -= n;
+	memcpy(path + *at, part + length - n, n);
+}
+
+/* top: the path of the operand; NULL: the path starts below it. */
+static void path_make(const struct entry *e, const char *name, const char *top, char *path,
+		      size_t size)
+{
+	size_t at = size - 1;
+	path[at] = '\0';
+	path_prepend(path, &at, name);
+	for (const struct directory *d = e->dir; d && (d->parent || top); d = d->parent) {
+		const char *part = d->parent ? d->name : top;
+		size_t length = strlen(part);
+		if (path[at] && length > 0 && part[length - 1] != '/')
+			path_prepend(path, &at, "/");
+		path_prepend(path, &at, part);
+	}
+	memmove(path, path + at, size - at);
+}
+
+static const struct directory *entry_top(const struct entry *e)
+{
+	const struct directory *d = e->dir;
+	while (d->parent)
+		d = d->parent;
+	return d;
+}
+
+void entry_path(const struct entry *e, bool src, char *path, size_t size)
+{
+	const struct directory *top = entry_top(e);
+	path_make(e, src ? e->name : e->as, src ? top->src_path : top->dst_path, path, size);
+}
+
+bool entry_path_below(const struct entry *e, char *path, size_t size)
+{
+	path_make(e, e->name, NULL, path, size);
+	return strlen(path) < size - 1;
+}

@@ -5,7 +5,7 @@
 #ifndef TREE_RESUME_H
 #define TREE_RESUME_H
 
-#include "part/remove.h"
+#include "part/left.h"
 #include "tree.h"
 
 /* resume.c: makes the entry `name` of an unfinished tree a directory. An existing directory gets
@@ -22,7 +22,7 @@ bool resume_has_same_bytes(struct worker *, const struct entry *, int fd, const 
  */
 bool resume_flush(const struct worker *, const struct entry *);
 
-/* What record.c notes in the journal of a part, and the header of a journal that does not exist
+/* What resume.c notes in the journal of a part, and the header of a journal that does not exist
  * yet.
  */
 struct record {
@@ -51,7 +51,7 @@ static inline struct journal_source record_source(const struct record *r, const 
 	return s;
 }
 
-/* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
+/* resume.c: notes that an entry's copy is complete; st: the source when it was opened. */
 void record_add(struct worker *, const struct entry *, const struct stat *st);
 /* With --resume, before a file of this size is read: writes lines that would wait for long. */
 void record_before(struct worker *, off_t size);
@@ -66,8 +66,8 @@ void record_keep(struct record *);
 /* The tree has ended. */
 void record_end(struct record *);
 
-/* prune.c: removes from a destination directory what the source does not have. Reports a failure if
- * two copies have one name there, as on a file system that ignores case. */
+/* resume.c: removes from a destination directory what the source does not have. Reports a failure
+ * if two copies have one name there, as on a file system that ignores case. */
 void prune_directory(struct worker *, struct directory *);
 /* Of the walk of a list: the tree is doubtful unless the destination directory has the names that
  * the list has. Removes unfinished files of copies that were killed. */

@@ -5,12 +5,12 @@
 #include "rivals.h"
 #include "endpoints/error.h"
 #include "inodes.h"
-#include "inside.h"
 #include "io/system.h"
 #include "namesakes.h"
 #include "report.h"
+#include "root.h"
 #include "source/climb.h"
-#include "source/names.h"
+#include "source/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

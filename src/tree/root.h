@@ -8,6 +8,9 @@
 #include "endpoints/slot.h"
 #include "report.h"
 #include "resume.h"
+#include "tree.h"
+
+#include <stdbool.h>
 
 struct building {
 	struct tree *tree;
@@ -54,5 +57,128 @@ int root_check_inside(const struct building *, int dir);
 /* Refuses the operand if its DST.fcopy-part is the source, contains the source or is inside it: the
  * part is pruned and renamed. */
 int root_check_part_source(const struct building *);
+
+/* A SRC that is not a directory. Both return 0, or -errno with the failure reported. */
+
+/* A file, symlink or special file, as the one entry of a directory. */
+int single_copy(struct tree *, const struct operand *src, const struct operand *to);
+/* A stream, or a device or file whose bytes are wanted, as fcopy_copy() does. */
+int single_copy_stream(struct tree *, const struct operand *src);
+
+/* options.parents: the copy of a/b/SRC is DST/a/b/SRC. */
+
+struct parents {
+	bool preserves; /* directories that exist may get attributes, too */
+	bool flushes;   /* with --fsync */
+	bool made;      /* at least one is new */
+	bool reads;     /* a call on the source is what fails */
+	bool foreign;   /* a symlink of another user is what fails */
+	bool absent;    /* a dry run: the rest of them would be made */
+	size_t count;
+	struct parent {
+		int src, dst; /* descriptors */
+		bool made;
+	} * noted; /* the directories above the copy, from the outermost on */
+};
+
+/* Makes the directories above src in `to`, which names src in DST, and moves `to` below them; path
+ * has PATH_MAX bytes for its path. A dry run makes none: if one is missing, `to` does not exist,
+ * and to->place.dir is the last one that does. Returns 0, or -errno, reported; parents_end() in
+ * either case. */
+int parents_make(struct tree *, const struct operand *src, struct operand *to, char path[],
+		 struct parents *);
+/* Gives the directories the attributes that are preserved, and flushes the new ones. */
+void parents_end(struct tree *, const struct operand *to, struct parents *);
+
+/* The operands of a tree. */
+
+/* Looks all operands up: t->operand, t->operands and t->destination. Returns 0, or
+ * -errno, reported. */
+int operands_find(struct tree *, const char *const *src, size_t n, const char *dst);
+/* Checks operands and options before anything is created. Returns 0, or -errno, reported. */
+int operands_check(struct tree *);
+
+/* Where a new tree is built. */
+
+/* Who asks for the part of this tree; committed: as for part_acquire(). */
+struct part_claim home_claim(const struct building *, const struct stat *committed);
+/* Reports why the last call for the part failed. Returns -errno. */
+int home_fail_part(const struct building *);
+/* Creates the new tree, or opens the one that an earlier run began. */
+int home_open(struct building *);
+/* The same with --resume for a destination that exists, with this stat: the tree of an earlier run
+ * that was killed after it renamed the tree. HOME_EXISTS: its part shows nothing of the kind. */
+#define HOME_EXISTS 1
+int home_open_committed(struct building *, const struct stat *);
+/* After that, where the tree is merged into again: gives it its mode, and removes the part. Returns
+ * 0 or -errno, reported; then the part stays. */
+int home_leave_committed(struct building *);
+
+/* Flushes what was copied. */
+
+/* Must the copy below this directory be flushed entry by entry to be durable? */
+bool flush_needs_each(const struct tree *, int dst);
+/* How is the copy below this directory flushed? whole: it is a new tree. */
+enum flushing flush_find(const struct tree *, int dst, bool whole);
+/* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
+ * Returns 0 or -errno with the call. */
+int flush_directory(struct tree *, struct directory *, const char **call);
+/* Flushes the rest when everything below the operand's directory is complete. each: every entry was
+ * flushed. Returns 0 or -errno with the call. */
+int flush_tree(int fd, bool each, const char **call);
+/* Is all that was copied below this directory on the disk now? Flushes it if need be. */
+bool flush_all(const struct tree *, int dst);
+/* Writes back what is cached of a file system, as far as syncfs(2) does. Returns 0 or -errno. */
+int flush_page_cache(int fd);
+/* Flushes the links and special files that single operands made in this directory, a descriptor.
+ * Returns 0 or -errno with the call. */
+int flush_singles(struct tree *, int directory, const char **call);
+
+/* The end of a directory that an operand names. */
+
+/* Sets the attributes of the complete directory, flushes and renames it. Returns 0 or -errno,
+ * reported. */
+int commit_root(struct building *, struct directory *, struct outcome *);
+/* Commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
+ * reported. */
+int commit_end(struct building *, struct directory *);
+/* Nothing was copied: closes the open directory, and removes it if it is empty. */
+void commit_abort(struct building *);
+/* Flushes the directory that holds the destination. Returns 0 or -errno, reported. */
+int commit_flush_parent(const struct building *);
+/* Warns that this name beside the destination could not be removed. */
+void commit_warn_left(const struct building *, const char *name, int err);
+
+/* Is DST below SRC? */
+
+/* The list of mounts, which is read when it is needed, and again after each change. */
+struct mounts;
+struct mounts *mounts_new(void); /* NULL: no memory */
+void mounts_free(struct mounts *);
+
+/* Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide; false if
+ * that is unknown. Both are descriptors of directories. Thread-safe. Takes time in proportion to
+ * the depth of dst, and for the first dst of each src to the mounts below src. */
+bool inside_by_mount(struct mounts *, int src, int dst, bool one_file_system);
+
+/* --resume of a tree, where DST exists. */
+
+/* DST exists and has this stat. Returns 0 if an earlier run was killed after it had given DST its
+ * name, and DST is the complete copy: the end of that commit is missing. 1: it is the complete
+ * copy, and nothing is left to do. FINISHED_MERGES: the operands ask for a merge into it. -errno,
+ * reported: it is something else. */
+#define FINISHED_MERGES 2
+int finished_open(struct building *, const struct stat *);
+
+/* The walk of one SRC. */
+
+/* Begins this operand: its directory, whose entries are copied or rehearsed next. It takes r->dst,
+ * unless it is NULL after a failure, reported. */
+struct directory *root_start(struct building *, const struct ground *);
+/* Copies what is in the directory. */
+void root_walk(struct building *, struct directory *);
+/* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1.
+ * Closes r->dst. Returns 0 or -errno, reported. */
+int root_rehearse(struct building *, enum flushing);
 
 #endif

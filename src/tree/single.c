@@ -2,14 +2,13 @@
  * A SRC that is not a directory.
  */
 #define _GNU_SOURCE
-#include "single.h"
 #include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"
-#include "flush.h"
-#include "link_dest.h"
-#include "lists.h"
+#include "inodes.h"
 #include "report.h"
+#include "root.h"
+#include "update.h"
 #include "walk.h"
 
 #include <fcntl.h>

@@ -3,17 +3,20 @@
  */
 #define _GNU_SOURCE
 #include "special.h"
-#include "aside.h"
+#include "displace.h"
 #include "endpoints/error.h"
-#include "facts.h"
-#include "preserve.h"
+#include "links.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "update.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -206,5 +209,138 @@ void special_copy(struct worker *w, const struct entry *e, const struct stat *st
 {
 	int tries = 0;
 	while (!special_copy_once(w, e, st) && facts_again(w, e, -1, st, tries++))
+		;
+}
+
+/* options.symbolic_link: an entry of DST becomes a symlink to its source. */
+
+/* One that is being made. */
+struct linking {
+	struct worker *w;
+	const struct entry *e;
+	const struct stat *st;
+	char target[PATH_MAX];
+};
+
+static int symbolic_link_create(int dir, const char *name, void *arg)
+{
+	const struct linking *l = arg;
+	return symlinkat(l->target, dir, name) < 0 ? -errno : 0;
+}
+
+/* It gets the times and the owner of the source; its other attributes are those of its target.
+ * *call NULL: reported. */
+static int symbolic_link_complete(int dir, const char *name, void *arg, const char **call)
+{
+	const unsigned which = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_OWNERSHIP;
+	const struct linking *l = arg;
+	struct stat as_link = *l->st;
+	if (!(l->w->options.preserve & which))
+		return 0;
+	const struct xattr_file dst = {.fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC),
+				       .by_path = true};
+	*call = "open";
+	if (dst.fd < 0)
+		return -errno;
+	as_link.st_mode = S_IFLNK | 0777;
+	*call = NULL;
+	int r = preserve_entry(l->w, l->e, &(struct xattr_file){.fd = -1}, &dst, &as_link, which);
+	close(dst.fd);
+	return r;
+}
+
+/* Returns false if something else than was looked at has the name. */
+static bool symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	const bool replace = w->decision.replaces;
+	const char *call = "symlink";
+	struct linking l = {.w = w, .e = e, .st = st};
+	const struct making m = {.call = "symlink",
+				 .make = symbolic_link_create,
+				 .complete = symbolic_link_complete,
+				 .arg = &l};
+	entry_path(e, true, l.target, sizeof(l.target));
+	rivals_lock(w->tree);
+	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
+			   rivals_have(w->tree, e->dir, e->as);
+	int r = rival ? ENDPOINT_RIVAL : aside_make(w, e, &m, replace, &call);
+	if (r == 0)
+		(void)rivals_claim(w->tree, e); /* it is new */
+	rivals_unlock(w->tree);
+	if (rival)
+		rivals_report(w, e);
+	else if (r == SEEN_ANOTHER || (r == -EEXIST && facts_are_old(w)))
+		return false;
+	else if (r < 0 && call)
+		report_call(w, e, call, entry_dst, -r);
+	else if (r == 0)
+		w->outcome->type = S_IFLNK;
+	return true;
+}
+
+void symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	int tries = 0;
+	while (!symbolic_link_make_once(w, e, st) && facts_again(w, e, -1, st, tries++))
+		;
+}
+
+/* options.attributes_only: a file of DST keeps its bytes, and gets the attributes of its source. */
+
+/* Opens the file, or creates it empty. The owner of its directory can exchange its name: only the
+ * descriptor is used from here on. Returns it, or -errno with the call; *made: it is new. */
+static int attributes_open(struct worker *w, const struct entry *e, const struct stat *st,
+			   bool *made, const char **call)
+{
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	const mode_t mode = w->options.default_mode ? 0666 : st->st_mode & 0777;
+	*call = "open";
+	int fd = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
+	*made = fd >= 0;
+	if (fd < 0 && errno == EEXIST)
+		fd = openat(e->dir->dst, e->as, O_RDONLY | flags); /* a read-only file, too */
+	if (fd < 0)
+		return -errno;
+	return fd;
+}
+
+/* Is the open file what was looked at? In a new directory, another entry may have made it. */
+static bool attributes_are_for(const struct worker *w, const struct stat *now)
+{
+	const struct facts *f = &w->facts;
+	return S_ISREG(now->st_mode) &&
+	       (!f->looked || (f->exists && !w->decision.clears && f->old.st_dev == now->st_dev &&
+			       f->old.st_ino == now->st_ino));
+}
+
+/* Returns false if something else than was looked at has the name. */
+static bool attributes_only_once(struct worker *w, const struct entry *e, int src,
+				 const struct stat *st)
+{
+	const char *call;
+	struct stat now;
+	bool made, known = true;
+	int fd = attributes_open(w, e, st, &made, &call);
+	if (fd == -ELOOP)
+		return false;
+	if (fd < 0) {
+		report_call(w, e, call, entry_dst, -fd);
+		return true;
+	}
+	if (!made && fstat(fd, &now) < 0)
+		report_call(w, e, "fstat", entry_dst, errno);
+	else if (!made && (!attributes_are_for(w, &now) || !facts_allow(w, e, &now)))
+		known = false;
+	else
+		preserve_open(w, e, src, fd, st);
+	close(fd);
+	return known;
+}
+
+void attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
+{
+	int tries = 0;
+	while (!attributes_only_once(w, e, src, st) && facts_again(w, e, src, st, tries++))
 		;
 }

@@ -17,17 +17,17 @@
  * Memory is bounded by one buffer of names for each of them.
  * A small directory belongs to the thread that entered it, unless another one is idle: two threads
  * that create files in one directory wait for its lock.
- * Besides the stack there are large files, whose ranges idle threads help to copy (helping.h).
+ * Besides the stack there are large files, whose ranges idle threads help to copy (tuning.h).
  */
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
 
 #include "copy/decide.h"
+#include "copy/move.h"
 #include "copy/outcome.h"
-#include "copy/ranges.h"
 #include "endpoints/equal.h"
-#include "endpoints/identity.h"
 #include "endpoints/operand.h"
+#include "endpoints/same.h"
 #include "endpoints/storage.h"
 #include "part/private.h"
 #include "source/reader.h"
@@ -157,7 +157,7 @@ struct worker {
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	struct timespec opened;       /* when the source of the file was */
-	char *record;                 /* of record.c */
+	char *record;                 /* of resume.c */
 	size_t recorded;              /* bytes in it */
 	double record_began;          /* with --resume: io_now() at the first of them */
 	void *list;                   /* of a shared copy: what it lists */
@@ -320,7 +320,7 @@ struct tree {
 	struct operand *operand, destination;
 	size_t operands;           /* of SRC */
 	struct directory *singles; /* where operands that are files go: hard links keep it open */
-	void *lists_kept;          /* of such directories, with --parents: of lists.c */
+	void *lists_kept;          /* of such directories, with --parents: of inodes.c */
 	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
 	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
 	struct inodes *entered; /* the same for directories */

@@ -18,4 +18,16 @@ void tuning_end_entry(struct worker *, int fd); /* fd: as in pool_report */
 void tuning_end_names(struct worker *, int fd); /* no entry was copied, but names were read */
 void tuning_end_item(struct worker *);
 
+/* Idle threads of the pool help with large files, so that a large file among small ones does not
+ * end as the work of one thread. The thread that opened the file, its owner, offers the pieces of a
+ * range and copies pieces itself. It commits the file when the last helper has left. */
+
+/* Prepares worker->helpers for copy.helpers. */
+void helping_prepare(struct worker *);
+/* Is there a file that this thread can help with? Then joins it. The caller holds the lock of the
+ * pool. Returns NULL if there is none. */
+struct helped *helping_join(struct worker *);
+/* Copies pieces of the file that this thread has joined until none is left. */
+void helping_run(struct worker *, struct helped *);
+
 #endif

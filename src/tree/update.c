@@ -4,16 +4,19 @@
 #define _GNU_SOURCE
 #include "update.h"
 #include "endpoints/equal.h"
+#include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "io/io.h"
+#include "io/system.h"
 #include "links.h"
-#include "preserve.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -233,4 +236,145 @@ bool update_keeps(const struct tree *t, const struct entry *e, const struct stat
 	       (st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
 		st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
 	       equal_times(&t->equal, e->dir->dst, st, old);
+}
+
+/* --link-dest: a file that is unchanged in an earlier copy becomes a hard link to that copy's file.
+ */
+
+/* Replaces *fd by its directory `name`; -1 after a warning if there is none. */
+static void link_dest_enter_name(struct tree *t, const char *name, int *fd)
+{
+	char path[PATH_MAX];
+	struct fcopy_error error = {
+	    .err = ENOENT, .path = path, .reason = "does not exist: no file of this SRC is linked"};
+	int below = openat(*fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0) {
+		int n = snprintf(path, sizeof(path), "%s/%s", t->options->link_dest, name);
+		if (errno != ENOENT || n >= PATH_MAX)
+			error_call(&error, "open", n < PATH_MAX ? path : name, errno);
+		report_operand_warning(t, &error);
+	}
+	close(*fd);
+	*fd = below;
+}
+
+int link_dest_open(struct tree *t, int dst, const char *name, int *fd)
+{
+	const char *path = t->options->link_dest;
+	struct stat st, other;
+	*fd = -1;
+	if (!path)
+		return 0;
+	*fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*fd < 0)
+		return tree_fail(t, "open", path, errno);
+	if (fstat(*fd, &st) < 0 || fstat(dst, &other) < 0)
+		return tree_fail(t, "fstat", path, errno);
+	if (st.st_dev == other.st_dev) {
+		if (name && t->destination.kind == OPERAND_INTO)
+			link_dest_enter_name(t, name, fd);
+		return 0;
+	}
+	return tree_refuse(t, path, EXDEV,
+			   "is on another file system than DST: no file can be linked",
+			   FCOPY_ADVICE_USAGE);
+}
+
+int link_dest_enter(const struct directory *parent, const char *name)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	return parent->link < 0 ? -1 : openat(parent->link, name, flags);
+}
+
+int link_dest_find(const struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	struct stat old;
+	struct equal *equal = &w->tree->equal;
+	int found = openat(e->dir->link, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (found < 0)
+		return -1;
+	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
+	    !same_output(&w->tree->options->copy, &old) && equal_times(equal, found, st, &old) &&
+	    equal_attributes(
+		equal, fd, st, found, &old,
+		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)))
+		return found;
+	close(found);
+	return -1;
+}
+
+bool link_dest_is_made(struct worker *w, const struct entry *e, int fd)
+{
+	const struct facts *f = &w->facts;
+	struct stat earlier;
+	const int found = e->dir->link < 0 || fd < 0 ? -1 : link_dest_find(w, e, fd, &f->src);
+	const bool made = found >= 0 && fstat(found, &earlier) == 0 &&
+			  earlier.st_dev == f->old.st_dev && earlier.st_ino == f->old.st_ino;
+	if (made && links_may_exist(w, &f->src)) /* another name may become a link to it */
+		w->made = identity_of(found);
+	if (found >= 0)
+		close(found);
+	if (made)
+		rivals_note_linked(w, e, &f->old, false);
+	return made;
+}
+
+/* The attributes of an entry's copy. */
+
+struct losing {
+	struct worker *w;
+	const struct entry *e;
+	bool goes_on;
+	int lost;
+};
+
+/* A directory has no pages whose error this could be; of other storage, an errno proves little. */
+int preserve_lose(struct worker *w, const struct entry *e, unsigned which,
+		  const struct fcopy_error *error)
+{
+	/* A symlink to the source need not have its owner. */
+	if (w->tree->options->symbolic_link && e->name[0] && which == FCOPY_ATTR_OWNERSHIP &&
+	    error->err == EPERM && geteuid() != 0)
+		return 0;
+	const bool fails = error->path == entry_dst && error_is_of_storage(error) &&
+			   system_has(e->dir->dst, SYSTEM_FAITHFUL);
+	if (!(w->tree->options->copy.preserve_required & which) && !fails) {
+		report_warning(w, e, error);
+		return 0;
+	}
+	report_failure(w, e, error);
+	return -error->err;
+}
+
+static int preserve_lose_one(void *arg, enum fcopy_attribute which, const struct fcopy_error *error)
+{
+	struct losing *l = arg;
+	const int r = preserve_lose(l->w, l->e, which, error);
+	if (r < 0)
+		l->lost = r;
+	return l->goes_on ? 0 : r;
+}
+
+int preserve_entry(struct worker *w, const struct entry *e, const struct xattr_file *src,
+		   const struct xattr_file *dst, const struct stat *st, unsigned which)
+{
+	const struct tree *t = w->tree;
+	struct losing l = {.w = w, .e = e, .goes_on = !dst->by_path};
+	struct attributes_pair pair = {
+	    .src = *src,
+	    .dst = *dst,
+	    .st = st,
+	    .src_path = entry_src,
+	    .dst_path = entry_dst,
+	    .storage = t->storage,
+	    .required = t->options->copy.preserve_required,
+	    .reused = !dst->by_path && (t->root.ground.journal || t->shared || t->options->update)};
+	(void)attributes_apply(&pair, t->options->copy.preserve & which, preserve_lose_one, &l);
+	return l.lost;
+}
+
+int preserve_open(struct worker *w, const struct entry *e, int src, int dst, const struct stat *st)
+{
+	return preserve_entry(w, e, &(struct xattr_file){.fd = src},
+			      &(struct xattr_file){.fd = dst}, st, ~0U);
 }

@@ -3,10 +3,9 @@
  */
 #define _GNU_SOURCE
 #include "walk.h"
-#include "aside.h"
 #include "directory.h"
+#include "displace.h"
 #include "endpoints/error.h"
-#include "entry.h"
 #include "mirror.h"
 #include "opened.h"
 #include "pool.h"

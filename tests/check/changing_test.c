@@ -2,7 +2,7 @@
  * Beyond 2 and 4 GiB, and sources that grow or shrink while they are copied.
  */
 #define _GNU_SOURCE
-#include "copy/ranges.h"
+#include "copy/move.h"
 #include "util.h"
 
 #include <errno.h>

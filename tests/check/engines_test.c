@@ -3,7 +3,7 @@
  * what an engine answers to descriptors that it cannot serve.
  */
 #define _GNU_SOURCE
-#include "copy/ranges.h"
+#include "copy/move.h"
 #include "engines/ahead.h"
 #include "util.h"
 

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "util.h"
 
-#include "copy/extents.h"
+#include "copy/allocate.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  */
 #include "util.h"
 
-#include "endpoints/http_parse.h"
+#include "endpoints/http.h"
 
 #include <string.h>
 #include <time.h>

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "util.h"
 
-#include "endpoints/backup.h"
 #include "endpoints/slot.h"
 
 #include <errno.h>

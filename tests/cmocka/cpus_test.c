@@ -4,8 +4,7 @@
 #define _GNU_SOURCE
 #include "cases.h"
 #include "copy/copy.h"
-#include "copy/cpus.h"
-#include "copy/ranges.h"
+#include "copy/move.h"
 
 #include <errno.h>
 #include <fcntl.h>

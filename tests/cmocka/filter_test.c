@@ -7,7 +7,7 @@
 #include "cases.h"
 
 #include "source/filter.h"
-#include "source/names.h"
+#include "source/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

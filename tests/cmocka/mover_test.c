@@ -6,8 +6,8 @@
 #define _GNU_SOURCE
 #include "cases.h"
 
-#include "copy/ranges.h"
-#include "endpoints/file.h"
+#include "copy/move.h"
+#include "endpoints/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>

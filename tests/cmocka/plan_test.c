@@ -6,7 +6,6 @@
 #include "cases.h"
 #include "copy/copy.h"
 #include "copy/move.h"
-#include "copy/ranges.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
-#include "shard/range.h"
+#include "shard/job.h"
 
 #include "fcopy.h"
 

@@ -4,7 +4,6 @@
 #include "fuzz.h"
 
 #include "endpoints/socket.h"
-#include "endpoints/stream.h"
 
 #include <errno.h>
 #include <netdb.h>

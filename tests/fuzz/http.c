@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "endpoints/http_parse.h"
+#include "endpoints/http.h"
 
 #include <stdlib.h>
 #include <string.h>

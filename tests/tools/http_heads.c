@@ -3,7 +3,7 @@
  * stdout a line: status, length of the head, chunked, length of the body, method, target. For
  * judge_http.py.
  */
-#include "endpoints/http_parse.h"
+#include "endpoints/http.h"
 
 #include <inttypes.h>
 #include <stdio.h>
