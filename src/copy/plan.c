@@ -47,7 +47,7 @@ static unsigned wanted_threads(const struct copy *c, bool one_writer)
 
 /* Is it larger than the memory that this process may use? Then the page cache would have to write
  * pages back, and to drop them, before it gets others (1 GiB, cold, ext4, in a memory cgroup of
- * 256 MiB: 2 s by direct I/O, 6 s through the cache). */
+ * 256 MiB: 3 s by direct I/O, 6 s through the cache). */
 static bool exceeds_memory(const struct copy *c)
 {
 	if (c->size < MEMORY_MIN || !system_has(c->src.fd, SYSTEM_LOCAL) ||
