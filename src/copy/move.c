@@ -54,7 +54,8 @@ static void describe_error(const struct copy *c, const struct engine *engine,
 				  .engine = engine->name};
 	if (!t->call && err == ESPIPE) {
 		e->reason = "this mode needs a file: a stream has no offsets";
-		error_unsuitable(e);
+		if (S_ISREG(c->src.st.st_mode) && S_ISREG(c->dst.st.st_mode))
+			error_unsuitable(e); /* a file, but as a stream */
 	}
 	if (!t->call && err == ENOSYS)
 		e->reason = engine->probe(); /* no call was made: this build lacks the engine */

@@ -111,8 +111,10 @@ int backup_make(struct backup *b, int dir, const char *as, const struct stat *fo
 	if (r < 0) /* without the entry, another decision is due */
 		return r == -EEXIST ? -EBUSY : r == -ENOENT ? -EEXIST : r;
 	b->found = found;
-	if (fstatat(dir, b->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    (st.st_ino != found->st_ino && !system_has(dir, SYSTEM_RENUMBERS)))
+	*call = "fstatat";
+	if (fstatat(dir, b->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = errno == ENOENT ? -EEXIST : -errno;
+	else if (st.st_ino != found->st_ino && !system_has(dir, SYSTEM_RENUMBERS))
 		r = -EEXIST;
 	if (r == 0)
 		r = b->note(b, &st);
@@ -124,26 +126,35 @@ int backup_make(struct backup *b, int dir, const char *as, const struct stat *fo
 /* Has the name another file than its backup? The commit has failed, but after the copy got the
  * name; or another process has replaced the entry. Then the backup has the only name of what was
  * there. With FUSE, two names of one file may show different times: that of the entry is compared,
- * too. */
-static bool is_needed(const struct backup *b, int dir, const char *as)
+ * too. Returns 1, 0, or -errno if nobody can tell. */
+static int is_needed(const struct backup *b, int dir, const char *as)
 {
 	struct stat backup, now;
-	return fstatat(dir, b->name, &backup, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       !(exchange_is_same(dir, &now, &backup) || exchange_is_same(dir, &now, b->found));
+	if (fstatat(dir, b->name, &backup, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 1 : -errno;
+	return !(exchange_is_same(dir, &now, &backup) || exchange_is_same(dir, &now, b->found));
 }
 
-/* Has the entry its own name, or gets it back? */
-static bool give_back(const struct backup *b, int dir, const char *as)
+/* Gives the entry its own name back if it lacks it. Returns 0 if it has it; 1 if the backup has to
+ * stay; or -errno if nobody can tell. */
+static int give_back(const struct backup *b, int dir, const char *as)
 {
 	if (b->stage == BACKUP_MOVED)
-		return private_rename(dir, b->name, dir, as) == 0;
-	return linkat(dir, b->name, dir, as, 0) == 0 || (errno == EEXIST && !is_needed(b, dir, as));
+		return private_rename(dir, b->name, dir, as) != 0;
+	if (linkat(dir, b->name, dir, as, 0) == 0)
+		return 0;
+	return errno == EEXIST ? is_needed(b, dir, as) : 1;
 }
 
 void backup_end(struct backup *b, int dir, const char *as, bool made)
 {
-	const bool back = !made && give_back(b, dir, as);
+	const int needed = made ? 1 : give_back(b, dir, as);
+	const bool back = needed == 0;
+	if (needed < 0 && b->older[0]) { /* nothing that may be the only one goes */
+		b->left = -needed;
+		return;
+	}
 	if (back && b->older[0]) {
 		/* Both names of one file stay after a rename. */
 		if (renameat(dir, b->older, dir, b->name) == 0)

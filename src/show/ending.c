@@ -260,7 +260,7 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	hint_end();
 	if (hint_repeats(&r->error) || too_small(r) > 0)
 		print_final(cli, r);
-	else if (r->part_kept)
+	else if (r->part_kept || (full && cli->copy.resume))
 		print_continue(r, full);
 	else if (could_resume(cli, r))
 		ending_would_keep(cli);

@@ -171,6 +171,34 @@ static void call_fails(void **state)
 	for_each_call(*state, sweep);
 }
 
+/* How many names in the directory begin with that of the entry? */
+static int count_names(void)
+{
+	int n = 0;
+	DIR *d = opendir("d");
+	need(d);
+	for (const struct dirent *e; (e = readdir(d));)
+		n += strncmp(e->d_name, "dst", 3) == 0;
+	closedir(d);
+	return n;
+}
+
+/* Nothing can be looked up any more: no backup is made again and again, and none is lost. */
+static void look_ups_fail(void **state)
+{
+	struct run *run = *state;
+	run->call = "fstatat64";
+	run->err = EIO;
+	for (int nth = 1; nth < 1000; nth++) {
+		fault_set(run->call, FAULT_EVERY + nth, run->err);
+		once(run);
+		assert_in_range(count_names(), 1, 2);
+		if (!fault_seen())
+			return;
+	}
+	fail_msg("no end of it");
+}
+
 static struct run race;
 static int race_nth;
 
@@ -218,6 +246,10 @@ int main(void)
 		const char *kind = i % 2 ? "numbered" : "simple";
 		case_add(call_fails, run, "%s backup of %s: each call fails", kind,
 			 run->scene->name);
+		if (!run->scene->plain) /* a rename needs a look-up there */
+			case_add(look_ups_fail, run,
+				 "%s backup of %s: no look-up works from one on", kind,
+				 run->scene->name);
 		case_add(is_replaced, run, "%s backup of %s that is replaced; then each call fails",
 			 kind, run->scene->name);
 	}
