@@ -284,7 +284,7 @@ off_t compare_files(struct copy *c, off_t start, off_t end, bool past_cache, boo
 
 int verify_copy(struct copy *c)
 {
-	bool cached;
+	bool cached = false;
 	struct fcopy_report *report = c->report;
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - c->first));

@@ -239,8 +239,8 @@ static void directory_complete(struct worker *w, struct directory *d)
 		directory_flush(w, d);
 	if (!tree_stopped(w->tree) && whole && !(d->list && d->list->ended))
 		report_directory(w, d, &o);
-	if (d->list)
-		d->list->ended = whole;
+	if (d->list && whole) /* of a share, the chunk with the line may be gone */
+		d->list->ended = true;
 }
 
 static void directory_finish(struct worker *w, struct directory *d)
