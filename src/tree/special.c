@@ -34,8 +34,7 @@ static int special_create(int dir, const char *name, void *arg)
 	const struct entry *e = s->e;
 	char target[PATH_MAX];
 	if (!S_ISLNK(s->st->st_mode)) {
-		const mode_t kept = s->w->options.preserve & FCOPY_ATTR_MODE ? 07777 : 01777;
-		const mode_t mode = s->st->st_mode & (S_IFMT | kept);
+		const mode_t mode = s->st->st_mode & (S_IFMT | 07777);
 		return mknodat(dir, name, mode, s->st->st_rdev) < 0 ? -errno : 0;
 	}
 	*s->call = "readlink";
