@@ -367,6 +367,7 @@ static int path_open_one(int dir, const char *name)
 		fd = openat(dir, name, flags);
 		r = -errno;
 	}
+	/* cppcheck-suppress resourceLeak */
 	return fd < 0 ? r : fd;
 }
 

@@ -228,7 +228,7 @@ fits() {
 	need_strace
 	random a 3M
 	terminal 80
-	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=$OPEN:delay_enter=1000000:when=5..12 \"\$FCOPY\" -p --verify --progress --limit-rate=3M a b; echo end" Enter
+	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=$OPEN:delay_enter=700000:when=5+ \"\$FCOPY\" -p --verify --progress --limit-rate=3M a b; echo end" Enter
 	until_shown '^a  verify  '
 	ended
 	screen | grep -qx 'fcopy: warning: b: futimens: Operation not permitted'
