@@ -126,7 +126,7 @@ int backup_make(struct backup *b, int dir, const char *as, const struct stat *fo
 /* Has the name another file than its backup? The commit has failed, but after the copy got the
  * name; or another process has replaced the entry. Then the backup has the only name of what was
  * there. With FUSE, two names of one file may show different times: that of the entry is compared,
- * too. Returns 1, 0, or -errno if nobody can tell. */
+ * too. Returns 1, 0, or -errno if that cannot be seen. */
 static int is_needed(const struct backup *b, int dir, const char *as)
 {
 	struct stat backup, now;
@@ -137,7 +137,7 @@ static int is_needed(const struct backup *b, int dir, const char *as)
 }
 
 /* Gives the entry its own name back if it lacks it. Returns 0 if it has it; 1 if the backup has to
- * stay; or -errno if nobody can tell. */
+ * stay; or -errno if that cannot be seen. */
 static int give_back(const struct backup *b, int dir, const char *as)
 {
 	if (b->stage == BACKUP_MOVED)

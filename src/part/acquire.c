@@ -281,7 +281,7 @@ static enum part_state acquire_retired(struct part *p, const struct part_claim *
 	return found ? PART_COMMITTED : PART_FRESH;
 }
 
-/* Nothing is to be continued: only a receipt gives way. */
+/* Nothing is to be continued: only a receipt is removed. */
 static enum part_state acquire_place(struct part *p)
 {
 	struct left l;

@@ -240,7 +240,7 @@ void root_walk(struct building *r, struct directory *d)
 		const int err = errno;
 		t->root.failures++;
 		t->root.doubtful = true;
-		/* The next mirror begins anew: it cannot be combined with --resume. */
+		/* The next mirror copies all again: it cannot be combined with --resume. */
 		r->unsound |= t->options->delete_extra;
 		if (opened_is_gone(err))
 			tree_refuse(t, r->from->path, err,

@@ -270,17 +270,11 @@ static int mirror_compare(struct worker *w, struct directory *d, const struct na
  * name, its parent directory removes the copy. */
 static bool mirror_may_compare(struct worker *w, struct directory *d, bool removed)
 {
-	struct stat st;
 	if (!removed && opened_has_name(w->tree, d))
 		return true;
 	const int err = removed ? ESTALE : errno;
-	if (d->parent && opened_use(w->tree, d->parent) == 0) {
-		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-				   errno == ENOENT;
-		opened_unuse(w->tree, d->parent);
-		if (lacks)
-			return false;
-	}
+	if (opened_is_lacking(w->tree, d))
+		return false;
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	if (opened_is_gone(err))
 		report_refusal(w, &e, entry_src, err, MOVED ": nothing is removed from its copy");

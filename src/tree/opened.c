@@ -388,3 +388,14 @@ bool opened_has_name(struct tree *t, struct directory *d)
 	errno = err;
 	return has;
 }
+
+bool opened_is_lacking(struct tree *t, const struct directory *d)
+{
+	struct stat st;
+	if (!d->parent || opened_use(t, d->parent) < 0)
+		return false;
+	const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+			   errno == ENOENT;
+	opened_unuse(t, d->parent);
+	return lacks;
+}

@@ -37,6 +37,9 @@ bool opened_identity(struct tree *, struct directory *, dev_t *, ino_t *);
  * replaced or removed: then what it lists no longer says what SRC has. If not, errno is that of the
  * look, or ESTALE. */
 bool opened_has_name(struct tree *, struct directory *);
+/* Has SRC nothing of this name now? False of the operand's directory, and if that cannot be seen.
+ */
+bool opened_is_lacking(struct tree *, const struct directory *);
 /* Does this errno mean that it was moved, replaced or removed? */
 static inline bool opened_is_gone(int err)
 {

@@ -380,17 +380,11 @@ static int take_names(struct stale *s, int open, void (*take)(struct stale *, co
 static bool prune_may_compare(struct worker *w, struct directory *d)
 {
 	const struct entry e = {.dir = d, .name = "", .as = ""};
-	struct stat st;
 	if (opened_has_name(w->tree, d))
 		return true;
 	const int err = errno;
-	if (d->parent && opened_use(w->tree, d->parent) == 0) {
-		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-				   errno == ENOENT;
-		opened_unuse(w->tree, d->parent);
-		if (lacks)
-			return false;
-	}
+	if (opened_is_lacking(w->tree, d))
+		return false;
 	if (opened_is_gone(err))
 		report_refusal(w, &e, entry_src, err,
 			       "was moved, replaced or removed during the copy: an earlier copy of "
