@@ -26,12 +26,12 @@
  *                     walk (reads directories), census (for progress); entry (one name), facts and
  *                     facts_again (what is known of it), update (is it equal, and gets
  *                     attributes), enter (subdirectories), displace (backups), links, hard_link,
- *                     special (all that is not copied), resume; directory (its end), rivals,
- *                     namesakes and inodes (names that lead to one file in DST), aside (where
- *                     others can exchange names), admit (the owner to a read-only directory),
- *                     mirror and mirror_remove (what SRC lacks), flush, inside (DST below SRC);
- *                     pool, tuner and tuning (threads), helping (with large files), opened
- *                     (directories); report, report_entry
+ *                     special (all that is not copied), resume, prune (outdated entries);
+ *                     directory (its end), rivals, namesakes and inodes (names that lead to one
+ *                     file in DST), aside (where others can exchange names), admit (the owner to a
+ *                     read-only directory), mirror and mirror_remove (what SRC lacks), flush,
+ *                     inside (DST below SRC); pool, tuner and tuning (threads), helping (with
+ *                     large files), opened (directories); report, report_entry
  *   src/copy/         policy: conflicts (options that exclude each other), rules (what options
  *                     demand of SRC, DST and the mode), copy (opens), complete (--resume), run (up
  *                     to the commit), settle (before and after the commit), notify (warnings),
@@ -52,8 +52,8 @@
  *                     storage (what it can rename and keep: names, modes, owners, times),
  *                     attributes (of SRC, and of the file that is replaced), xattr, equal; stream
  *                     is the table of operands that are not paths: socket, tcp, http, http_parse
- *                     (requests), http_response, http_room (clients that wait), http_upload,
- *                     http_peer; error, same (is SRC also DST?)
+ *                     and http_date (requests), http_response, http_room (clients that wait),
+ *                     http_upload, http_peer; error, same (is SRC also DST?)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)
