@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "report.h"
+#include "rivals.h"
 #include "update.h"
 
 #include <errno.h>
@@ -138,6 +139,20 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 			slot_drop(&s, e->dir->dst, e->as);
 	} while (r != 0 && aside_choose_another(w, e, &s, r, *call));
 	return r == SLOT_TAKEN ? (old ? SEEN_ANOTHER : -EEXIST) : r;
+}
+
+int aside_replace(struct worker *w, const struct entry *e, const struct making *m,
+		  const char **call)
+{
+	struct stat old;
+	const bool claims = rivals_possible(w->tree) &&
+			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	if (claims && !rivals_claim_new(w->tree, e, &old))
+		return ENDPOINT_RIVAL;
+	const int r = aside_make(w, e, m, true, call);
+	if (claims && (r == SEEN_ANOTHER || r == -EISDIR))
+		rivals_give_back(w->tree, &old);
+	return r;
 }
 
 void aside_end(struct worker *w)

@@ -74,6 +74,10 @@ bool aside_may_move(struct tree *, struct directory *);
  * entry, --inplace makes it under its final name. */
 int aside_make(struct worker *, const struct entry *, const struct making *, bool replace,
 	       const char **call);
+/* In place of what has the name, which is claimed first: no other entry replaces it. An entry that
+ * stays there can be claimed again. Returns as aside_make(), or ENDPOINT_RIVAL: another entry has
+ * it. The caller holds rivals_lock(). */
+int aside_replace(struct worker *, const struct entry *, const struct making *, const char **call);
 /* Removes this thread's private directory, if there is one: its directory may be closed next. */
 void aside_end(struct worker *);
 

@@ -77,30 +77,19 @@ static int hard_link_make_name(int dir, const char *name, void *origin)
 	return linkat(AT_FDCWD, path.text, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
+static struct making hard_link_making(struct origin *o)
+{
+	return (struct making){
+	    .call = "linkat", .make = hard_link_make_name, .whole = true, .arg = o};
+}
+
 /* Gives the copy the entry's name, too. replace: in place of what has it. Returns as aside_make().
  */
 static int hard_link_name(struct worker *w, const struct entry *e, struct origin *o, bool replace,
 			  const char **call)
 {
-	const struct making m = {
-	    .call = "linkat", .make = hard_link_make_name, .whole = true, .arg = o};
+	const struct making m = hard_link_making(o);
 	return aside_make(w, e, &m, replace, call);
-}
-
-/* What has the name is claimed first. A directory, which another process has made, stays: the copy
- * that is tried next must not take it for that of an entry. */
-static int hard_link_replace_claimed(struct worker *w, const struct entry *e, struct origin *o,
-				     const char **call)
-{
-	struct stat old;
-	const bool claims = rivals_possible(w->tree) &&
-			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	if (claims && !rivals_claim_new(w->tree, e, &old))
-		return ENDPOINT_RIVAL;
-	const int r = hard_link_name(w, e, o, true, call);
-	if (r == -EISDIR && claims)
-		rivals_unclaim(w->tree, &old);
-	return r;
 }
 
 /* Opens the copy, which must be what was made, if it may have been exchanged. */
@@ -212,6 +201,7 @@ static int hard_link_continue(struct worker *w, const struct entry *e, struct or
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   struct origin *o, const char **call)
 {
+	const struct making m = hard_link_making(o);
 	admit_changes(w->tree, e->dir);
 	int r = hard_link_name(w, e, o, false, call);
 	if (r == 0)
@@ -226,7 +216,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	if (r == -EEXIST) {
 		const int may = hard_link_may_replace(w, e, st, call);
 		if (may != 0)
-			r = may < 0 ? may : hard_link_replace_claimed(w, e, o, call);
+			r = may < 0 ? may : aside_replace(w, e, &m, call);
 	}
 	rivals_unlock(w->tree);
 	return r;

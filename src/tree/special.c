@@ -102,7 +102,7 @@ static int special_complete(int dir, const char *name, void *arg, const char **c
 	return w->options.preserve ? special_set_attributes(w, s->e, dir, name, s->st) : 0;
 }
 
-/* Returns as aside_make(); *call NULL: reported. */
+/* Returns as aside_make() or aside_replace(); *call NULL: reported. */
 static int special_make(struct worker *w, const struct entry *e, const struct stat *st,
 			bool replace, const char **call)
 {
@@ -111,7 +111,7 @@ static int special_make(struct worker *w, const struct entry *e, const struct st
 				 .make = special_create,
 				 .complete = special_complete,
 				 .arg = &s};
-	return aside_make(w, e, &m, replace, call);
+	return replace ? aside_replace(w, e, &m, call) : aside_make(w, e, &m, false, call);
 }
 
 /* A new tree has something of this name: what NFS has made, although it says that the name existed?
@@ -155,8 +155,6 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 		return ENDPOINT_RIVAL;
 	if (r == -EEXIST && (facts_are_old(w) || !facts_still_allow(w, e)))
 		return SEEN_ANOTHER;
-	if (r == -EEXIST && !rivals_claim(t, e))
-		return ENDPOINT_RIVAL;
 	if (r == -EEXIST)
 		r = special_make(w, e, st, true, call);
 	/* A directory of an interrupted attempt. */

@@ -25,6 +25,11 @@ exchanges() {
 		"merge openat enter dst/[az]/[fk] 1 root-file" "merge linkat exit dst/[az]/[fk] 1 symlink-file"
 }
 
+@test "-b: an entry whose new backup another user takes away is replaced all the same, or fails" {
+	exchanges "backup linkat exit dst/sub/lo~ 1 nothing" "backup linkat exit dst/sub/lo~ 1 root-dir" \
+		"backup linkat exit dst/sub/r~ 1 dir" "backup linkat exit dst/sub/r~ 1 root-file"
+}
+
 @test "a new tree is not built in a directory that another user puts in its place" {
 	exchanges "new mkdirat exit home/* 1 dir" "new mkdirat exit home/* 1 root-dir" \
 		"new renameat2 enter home/* 1 dir" "resume-new mkdirat exit home/* 1 root-dir" \

@@ -97,15 +97,17 @@ class Judge:
         return found
 
     def _is_backup(self, fd, path, more):
-        """With -b, what had a name in DST gets one other name beside it, and no more."""
+        """With -b, what had a name in DST gets one other name beside it, and no more, which the
+        user may have taken away."""
         if not any(" -b " in command for command in self.commands) or more != 1:
             return False
-        try:
-            backup = os.lstat(path + "~")
-        except OSError:
-            return False
-        old = os.fstat(fd)
-        return (backup.st_dev, backup.st_ino) == (old.st_dev, old.st_ino)
+        for backup in (path + "~", os.path.join(os.path.dirname(path), AWAY)):
+            try:
+                if os.path.samestat(os.lstat(backup), os.fstat(fd)):
+                    return True
+            except OSError:
+                pass
+        return False
 
     def _is_copy(self, fd, links):
         """Of a mirror: has this inode exactly the names that it has in the source, and perhaps the
