@@ -94,11 +94,12 @@ static bool is_directory(const char *mode)
 	return stat(mode, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* As cp, which knows no streams: a file may have such a name. Returns false if there is no memory.
- */
+/* As cp, which knows no streams: a file may have such a name. An absolute path, such as /dev/stdin,
+ * names the same for both. Returns false if there is no memory. */
 static bool name_file(char **operand)
 {
-	if (fcopy_operand_kind(*operand, STDIN_FILENO, NULL) == FCOPY_KIND_PATH)
+	if ((*operand)[0] == '/' ||
+	    fcopy_operand_kind(*operand, STDIN_FILENO, NULL) == FCOPY_KIND_PATH)
 		return true;
 	return asprintf(operand, "./%s", *operand) >= 0;
 }

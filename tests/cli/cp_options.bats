@@ -677,3 +677,20 @@ load helper
 	timeout 5 ../cp -t - ../t/plain </dev/null
 	holds plain ./-/plain
 }
+
+@test "named cp: /dev/stdin and other absolute names of descriptors are not names below this directory" {
+	local name
+	ln -s "$FCOPY" cp
+	mkdir dev # as in the tree of a system that is being built
+	for name in stdin stdout; do echo wrong >"dev/$name"; done
+	for name in /dev/stdin /dev/fd/0 /proc/self/fd/0; do
+		echo data | timeout 5 ./cp "$name" x
+		holds data x
+	done
+	for name in /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+		[ "$(timeout 5 ./cp x "$name")" = data ]
+	done
+	timeout 5 ./cp <(echo named) x
+	holds named x
+	holds wrong dev/stdout
+}
