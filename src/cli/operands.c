@@ -165,6 +165,11 @@ int operands_take(struct cli *cli, int n, char **operand)
 		cli->sources = operand;
 		cli->source_count = 1;
 	}
+	if (cli->action == ACTION_BENCHMARK && names_mode(operand[n - 1]))
+		return message_usage(operand[n - 1],
+				     "--benchmark runs every mode: leave out this operand (use "
+				     "./%s for a file)",
+				     operand[n - 1]);
 	if (n == 2)
 		return EXIT_DONE;
 	if (cli->copy.mode)
@@ -174,7 +179,7 @@ int operands_take(struct cli *cli, int n, char **operand)
 				     operand[2]);
 	if (cli->action == ACTION_BENCHMARK)
 		return message_usage(operand[2],
-				     "--benchmark runs every mode: leave out this operand");
+				     "one operand too many: use fcopy --benchmark SRC [DST]");
 	if (is_directory(operand[2]))
 		return message_usage(operand[2], "is also a directory: use -m %s or ./%s",
 				     operand[2], operand[2]);

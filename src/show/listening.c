@@ -70,13 +70,21 @@ static void print_receive(const struct cli *cli, uint64_t bytes, const char *add
 
 #define URLS_MAX 8
 
+static const char url_plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				"0123456789-._~";
+
 /* The name as a part of a URL. */
 static void print_url_name(const char *name)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789-._~";
 	for (const char *c = name; *c; c++)
-		fprintf(stderr, strchr(plain, *c) ? "%c" : "%%%02X", (unsigned char)*c);
+		fprintf(stderr, strchr(url_plain, *c) ? "%c" : "%%%02X", (unsigned char)*c);
+}
+
+/* The options with which curl gives the file its name. Those that resume, too, take the name from
+ * the URL as it is. */
+static const char *curl_options(const char *name)
+{
+	return name[strspn(name, url_plain)] ? "-OJ" : "-OC -";
 }
 
 static void print_url(const char *address, const char *name)
@@ -126,9 +134,10 @@ static void print_urls(const char *address, const char *name)
 	if (n == 0)
 		snprintf(found[n++], sizeof(*found), "%s", address);
 	for (size_t i = 0; i < n; i++) {
-		fputs(name ? "fcopy: receive it with: curl -OJ "
-			   : "fcopy: send it with: curl -fT FILE ",
-		      stderr);
+		if (name)
+			fprintf(stderr, "fcopy: receive it with: curl %s ", curl_options(name));
+		else
+			fputs("fcopy: send it with: curl -fT FILE ", stderr);
 		print_url(found[i], name ? name : "");
 		fputc('\n', stderr);
 	}

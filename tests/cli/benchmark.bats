@@ -158,7 +158,8 @@ untouched() {
 		usage_error "--${option%=*}: cannot be combined with --benchmark" --benchmark "--$option" a b
 	done
 	usage_error "--target-directory: cannot be combined with --benchmark" --benchmark -t . a
-	usage_error "2: --benchmark runs every mode: leave out this operand" --benchmark a b 2
+	usage_error "2: --benchmark runs every mode: leave out this operand (use ./2 for a file)" --benchmark a b 2
+	usage_error "splice: --benchmark runs every mode: leave out this operand (use ./splice for a file)" --benchmark a splice
 	usage_error "missing SRC: use fcopy --benchmark SRC" --benchmark
 	local src dst
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do

@@ -574,7 +574,7 @@ sender() {
 	[ -e /proc/net/if_inet6 ] && grep -q '^0*1 ' /proc/net/if_inet6 || skip "no ::1"
 	random a 100000
 	serve a 'http-listen:[::1]:0'
-	said "^fcopy: receive it with: curl -OJ 'http://\[::1\]:$port/a'$" server.log
+	said "^fcopy: receive it with: curl -OC - 'http://\[::1\]:$port/a'$" server.log
 	get -g -o b "http://[::1]:$port/a"
 	ended 0
 	cmp a b
