@@ -257,6 +257,7 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 	struct http *h = http_of(e);
 	struct stat now;
 	char byte;
+	h->early = receipt_is_early(e->fd);
 	if (h->last < 0)
 		return 0;
 	int r = h->sent >= DRAIN_SIZE ? await_delivery(e) : 0;
@@ -275,6 +276,8 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 		return error_refuse(error, e->path, EBUSY,
 				    "the file was replaced or removed while it was sent",
 				    FCOPY_ADVICE_NONE);
+	/* A client knows the length: it may close as soon as it has this byte. */
+	h->early = receipt_is_early(e->fd);
 	r = http_send(e, &byte, 1, false);
 	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
 }
@@ -282,7 +285,7 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 static int http_commit(struct endpoint *e, const struct fcopy_options *options,
 		       struct fcopy_error *error)
 {
-	int r = socket_commit(e, options, error);
+	int r = socket_end_stream(e, http_of(e)->early, options, error);
 	if (r == 0)
 		http_forget(e);
 	return r;

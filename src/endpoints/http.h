@@ -136,6 +136,7 @@ struct http {
 	int file;
 	off_t last; /* its offset; negative: none */
 	off_t sent; /* bytes of the response before it */
+	bool early; /* the client closed its side before it was sent */
 	struct stat st;
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct http) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");

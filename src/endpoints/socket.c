@@ -227,10 +227,9 @@ void socket_abort(struct endpoint *e)
 	socket_close(e);
 }
 
-int socket_commit(struct endpoint *e, const struct fcopy_options *options,
-		  struct fcopy_error *error)
+int socket_end_stream(struct endpoint *e, bool early, const struct fcopy_options *options,
+		      struct fcopy_error *error)
 {
-	bool early = receipt_is_early(e->fd);
 	int r = socket_end_in_order(e, error);
 	if (r < 0)
 		return r;
@@ -246,6 +245,12 @@ int socket_commit(struct endpoint *e, const struct fcopy_options *options,
 				       -r);
 	socket_close(e);
 	return 0;
+}
+
+static int socket_commit(struct endpoint *e, const struct fcopy_options *options,
+			 struct fcopy_error *error)
+{
+	return socket_end_stream(e, receipt_is_early(e->fd), options, error);
 }
 
 static int commit_source(struct endpoint *e, const struct fcopy_options *options,

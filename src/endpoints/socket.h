@@ -95,7 +95,10 @@ bool socket_prepare(int fd);
 int socket_end_in_order(struct endpoint *, struct fcopy_error *);
 
 /* Operations that other kinds of sockets share. */
-int socket_commit(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+/* Half-closes, and waits for the receipt. early: the peer closed its side before it could know that
+ * it has everything, which is no receipt. */
+int socket_end_stream(struct endpoint *, bool early, const struct fcopy_options *,
+		      struct fcopy_error *);
 void socket_abort(struct endpoint *);
 const char *socket_listens(const struct endpoint *);
 const char *socket_peer(const struct endpoint *);

@@ -570,6 +570,28 @@ sender() {
 	holds old b
 }
 
+@test "http: a client that closes as soon as it has the last byte confirms; one that half-closes before does not" {
+	need strace
+	random a 100000
+	serve -v a http-listen:0
+	strace -f -o trace -e trace=shutdown -e inject=shutdown:delay_enter=500000 -p "$server" 2>/dev/null &
+	until grep -q TracerPid:.*[1-9] "/proc/$server/status"; do sleep 0.01; done
+	get -o b "$(url a)"
+	ended 0
+	cmp a b
+	said "^fcopy: client [0-9.:]*: GET 200: 98 KiB in [^,]*$" server.log
+	serve -v a http-listen:0
+	python3 - "$port" <<-'END'
+	import socket, sys
+	s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60)
+	s.sendall(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+	s.shutdown(socket.SHUT_WR)
+	while s.recv(65536): pass
+	END
+	ended 0
+	said "^fcopy: client [0-9.:]*: GET 200: 98 KiB in .*, not confirmed$" server.log
+}
+
 @test "http: over IPv6, with the address in brackets" {
 	[ -e /proc/net/if_inet6 ] && grep -q '^0*1 ' /proc/net/if_inet6 || skip "no ::1"
 	random a 100000
