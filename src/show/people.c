@@ -174,7 +174,6 @@ static void people_begin(struct cli *cli)
 	if (cli->action != ACTION_COPY)
 		return;
 	unused_print(cli);
-	unwritten_begin(cli);
 	cli->copy.progress = progress_start(cli);
 }
 
@@ -257,7 +256,7 @@ static void end_file(const struct summary *o)
 			ending_summary(cli, r);
 		if (cli->voice.notes && !cli->as_cp && !r->existed && hint_is_address(cli->dst))
 			hint_new_file(cli->dst);
-		unwritten_print(r->dst, r->moved);
+		unwritten_print(cli, r->dst, r->moved);
 		return;
 	}
 	if (!o->unread && (!o->signal || r->error.err != EINTR))
@@ -273,7 +272,7 @@ static void end_tree(const struct summary *o)
 {
 	tree_print_end(o->cli, o->tree, o->signal != 0);
 	if (o->result == 0)
-		unwritten_print(o->tree->dst, o->report->moved);
+		unwritten_print(o->cli, o->tree->dst, o->report->moved);
 	end_stats(o);
 }
 

@@ -137,13 +137,9 @@ void left_json(struct json *, const struct fcopy_left *);
 /* Before the copy, so that the user can still stop it. */
 void unused_print(const struct cli *);
 
-/* Without --fsync a copy ends before its device has all data. On a terminal, or with -v or
- * --progress, a line says so if the device is removable, or needs more than two seconds for what it
- * has not written yet. */
-
-/* Before the copy: how much each device has written. DST is looked up only after the copy. */
-void unwritten_begin(const struct cli *);
-/* After a copy of so many bytes that succeeded. dst: its final name. */
-void unwritten_print(const char *dst, uint64_t bytes);
+/* After a copy of so many bytes that succeeded. Without --fsync it ends before its device has all
+ * data. On a terminal, or with -v or --progress, a line says so if the device is removable. dst:
+ * its final name. */
+void unwritten_print(const struct cli *, const char *dst, uint64_t bytes);
 
 #endif
