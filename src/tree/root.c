@@ -301,9 +301,23 @@ static struct directory *root_begin(struct building *r)
 	return d;
 }
 
+/* DST did not exist when it was looked up, and had no part when this run made one: another copy may
+ * have committed in between. The new part excludes others from now on. *now: DST as it is. */
+static bool root_is_overtaken(const struct building *r, struct operand *now)
+{
+	struct place *p = &now->place;
+	if (!r->part.published || r->resumes || p->exists ||
+	    fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	p->exists = true;
+	p->symlink = S_ISLNK(p->st.st_mode);
+	return true;
+}
+
 int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct building r = {.tree = t, .from = from, .to = to};
+	struct operand now = *to;
 	part_init(&r.part, to->place.dir, to->place.name);
 	t->umask = temporary_umask();
 	r.record = (struct record){.part = &r.part,
@@ -312,6 +326,10 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 				   .numbers = system_numbers_last(from->fd),
 				   .options = root_options(t)};
 	int result = root_open(&r);
+	if (result == 0 && root_is_overtaken(&r, &now)) {
+		commit_abort(&r);
+		return root_copy(t, from, &now);
+	}
 	if (result != 0)
 		return result < 0 ? result : 0;
 	if (t->options->dry_run)

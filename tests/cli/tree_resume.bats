@@ -510,3 +510,20 @@ part_fails() {
 	says "fcopy: d: its .fcopy-part was moved or replaced during the copy"
 	absent d
 }
+
+@test "--resume of one new tree by two copies: the second finds what the first has committed since it looked" {
+	need strace
+	mkdir s
+	random s/a 100000
+	echo b >s/b
+	strace -f -o trace -e trace=mkdirat -e inject=mkdirat:delay_enter=1000000:when=1 \
+		"$FCOPY" -a --resume --stats s d >out 2>err &
+	await grep -qs mkdirat trace
+	[ ! -e d ]
+	expect 0 -a --resume s d
+	wait $! || { cat err; return 1; }
+	grep -qx "  unchanged *2" err || { cat err; return 1; }
+	diff -r s d
+	[ "$(echo d*)" = d ]
+	grep -q DELAYED trace
+}
