@@ -36,9 +36,12 @@ static int rules_check_remote(const struct request *x, struct fcopy_error *error
 		return error_refuse(error, url->path, EINVAL,
 				    "is no address: write tcp:HOST:PORT, without //",
 				    FCOPY_ADVICE_USAGE);
+	const bool web = o == x->src && o && strncmp(o->path, "http", 4) == 0;
 	return o ? error_refuse(error, o->path, EINVAL,
-				"fcopy copies local files, and tcp:HOST:PORT; a file of this name "
-				"needs ./ in front",
+				web ? "fcopy fetches no URL: use curl -OC - URL; a file of this "
+				      "name needs ./ in front"
+				    : "fcopy copies local files, and tcp:HOST:PORT; a file of this "
+				      "name needs ./ in front",
 				FCOPY_ADVICE_USAGE)
 		 : 0;
 }

@@ -76,6 +76,8 @@ load helper
 		says "fcopy: $dst: fcopy copies local files, and tcp:HOST:PORT; a file of this name needs ./ in front"
 		expect 2 -r "$dst" b
 	done
+	expect 2 https://example.org/x b
+	says "fcopy: https://example.org/x: fcopy fetches no URL: use curl -OC - URL; a file of this name needs ./ in front"
 	# A name with a colon may be a file, but no directory is to be created for what rsync would reach.
 	for dst in host:/x nas-1.lan:/x/y; do
 		expect 2 a "$dst"
