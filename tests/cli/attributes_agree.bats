@@ -9,10 +9,8 @@ load helper
 KINDS="user.fcopy trusted.fcopy security.capability security.fcopy"
 CAPABILITY=0sAQAAAgAgAAAAAAAAAAAAAAAAAAA= # cap_net_raw+ep
 
-setup() {
+scene() {
 	need getfattr setfattr getfacl setfacl
-	umask 022
-	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX") && chmod 755 "$T" && cd "$T" || return
 	mkdir -p s/d
 	echo file >s/f
 	ln -s nowhere s/l

@@ -5,11 +5,7 @@
 load helper
 load json
 
-setup() {
-	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX")
-	chmod 755 "$T"
-	cd "$T" || return
-	umask 022
+scene() {
 	mkdir -p src/sub d
 	head -c 3000 /dev/zero >src/a
 	ln -s a src/sub/link

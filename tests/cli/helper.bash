@@ -10,10 +10,10 @@ export LC_ALL=C
 export HOME=$BATS_RUN_TMPDIR PYTHONDONTWRITEBYTECODE=1
 unset HISTFILE XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME
 PATH=$PATH:/usr/sbin:/sbin
-FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
 # From the program's own table: the names of all modes but auto, the numbers of all, how many there
 # are, and all as messages list them: "0 auto, 1 readwrite, …". Asked once for each file of tests.
-if [ "${LISTED-}" != "$FCOPY" ]; then
+if [ "${LISTED-}" != "${FCOPY-}" ] || [ -z "${LISTED-}" ]; then
+	FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
 	LIST=$("$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ { print $1, $2 }')
 	MODES=$(awk '$1 > 0 { printf "%s ", $2 }' <<<"$LIST")
 	NUMBERS=$(awk '{ print $1 }' <<<"$LIST" | paste -sd' ')
@@ -21,7 +21,7 @@ if [ "${LISTED-}" != "$FCOPY" ]; then
 	MODE_LIST=$(paste -sd, <<<"$LIST" | sed 's/,/, /g')
 	LISTED=$FCOPY LIBC=glibc
 	! grep -qaE 'ld-musl|No file descriptors available' "$FCOPY" || LIBC=musl
-	export LIBC LIST LISTED MODES NUMBERS MODE_COUNT MODE_LIST
+	export FCOPY LIBC LIST LISTED MODES NUMBERS MODE_COUNT MODE_LIST
 fi
 # A number never changes its meaning: the modes of the first release, by which tests check the table.
 FIRST_MODES="0 auto, 1 readwrite, 2 sendfile, 3 splice, 4 copy_file_range, 5 mmap, 6 direct, 7 parallel, 8 reflink"
@@ -33,9 +33,14 @@ export OPEN STATS
 HANG=120 # seconds that nothing takes, however busy the machine
 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
 
+# A file of tests may define scene(): each test starts with what it makes.
 setup() {
+	cheap_errors
 	umask 022
-	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX") && chmod 755 "$T" && cd "$T" || return
+	T=${TMPDIR:-/tmp}/fcopy-cli.$$
+	mkdir -m 755 "$T" 2>/dev/null || { T=$(mktemp -d "$T.XXXXXX") && chmod 755 "$T"; } || return
+	cd "$T" || return
+	! declare -F scene >/dev/null || scene
 }
 
 # A temporary name that survives its copy is a failure of any test.
@@ -44,32 +49,48 @@ teardown() {
 	cd / || return
 	! declare -F fit_schema >/dev/null || fit_schema || fits=1
 	# shellcheck disable=SC2046 # one word a job
-	[ -z "$(jobs -p)" ] || kill -KILL $(jobs -p) 2>/dev/null || true
-	left=$(find "$T" -name '.fcopy-*')
+	[ -z "${!-}" ] || [ -z "$(jobs -p)" ] || kill -KILL $(jobs -p) 2>/dev/null || true
 	is_root || chmod -R u+rwx "$T" 2>/dev/null || true # directories of mode 0555
-	rm -rf --one-file-system "$T" 2>/dev/null ||
+	left=$(find "$T" -xdev -name '.fcopy-*' -print , -delete 2>/dev/null) ||
+		rm -rf --one-file-system "$T" 2>/dev/null ||
 		{ chattr -R -i -a "$T" 2>/dev/null; rm -rf --one-file-system "$T"; } || return
 	[ -z "$left" ] || [ -n "${BATS_TEST_SKIPPED-}" ] || { echo "left behind: $left"; return 1; }
 	return $fits
 }
 
-# untraced COMMAND…: bats has a trap for each command of a test, which takes half a millisecond. It does not
-# come into functions that are called without functrace.
-untraced() {
-	local traced=$- result=0
-	set +T
-	"$@" || result=$?
-	[[ $traced != *T* ]] || set -T
-	return $result
+# bats runs a function before each command of a test, which takes half a millisecond, to know where a test fails.
+# The trap of the failure itself finds that out, too.
+# shellcheck disable=SC2034 # bats reads these variables
+cheap_errors() {
+	[ "${BATS_TRACE_LEVEL:-0}" = 0 ] || return 0
+	trap - DEBUG
+	# Where no command fails, as at exit: the line of the test.
+	local place
+	shopt -s extdebug
+	declare -F "$BATS_TEST_NAME" >"$BATS_TEST_TMPDIR/place"
+	shopt -u extdebug
+	set -eET
+	read -r _ place _ <"$BATS_TEST_TMPDIR/place"
+	BATS_DEBUG_LAST_STACK_TRACE=("$place $BATS_TEST_NAME $BATS_TEST_SOURCE")
+	BATS_DEBUG_LASTLAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
+	BATS_DEBUG_LAST_LINENO=() BATS_DEBUG_LAST_SOURCE=()
+	trap 'RETURNED="$LINENO ${FUNCNAME-}"' RETURN
+	trap 'failed_here $?; bats_error_trap "$_"' ERR
+}
+
+failed_here() {
+	[ -n "${BATS_TEST_COMPLETED-}" ] || BATS_ERROR_STATUS=${BATS_ERROR_STATUS:-$1}
+	[ -z "$BATS_DEBUG_LAST_STACK_TRACE_IS_VALID" ] || return 0
+	if [[ " ${FUNCNAME[*]} " == *" $BATS_TEST_NAME "* ]]; then
+		bats_capture_stack_trace
+	elif [[ $RETURNED == *" $BATS_TEST_NAME" ]]; then # by return 1 in the test itself
+		BATS_DEBUG_LAST_STACK_TRACE=("$RETURNED $BATS_TEST_SOURCE")
+	fi
 }
 
 # expect STATUS ARG…: runs fcopy ARG… and demands its exit status; see $output and $stderr.
-expect() {
-	untraced expect_status "$@"
-}
-
 # As "run --separate-stderr", which takes longer.
-expect_status() {
+expect() {
 	local want=$1 errors=$BATS_TEST_TMPDIR/stderr
 	shift
 	output=$(timeout -s KILL $HANG "$FCOPY" "$@" 2>"$errors") && status=0 || status=$?
@@ -124,10 +145,6 @@ as_glibc() {
 
 # says LINE…: these lines and no others went to stderr.
 says() {
-	untraced says_lines "$@"
-}
-
-says_lines() {
 	local want
 	as_glibc
 	printf -v want '%s\n' "$@"
@@ -138,10 +155,6 @@ says_lines() {
 
 # mentions TEXT…: each of these is somewhere on stderr.
 mentions() {
-	untraced mentions_each "$@"
-}
-
-mentions_each() {
 	local text
 	as_glibc
 	for text; do
@@ -301,21 +314,25 @@ private_mounts() {
 }
 
 # by_fuse OPTIONS COMMAND: runs COMMAND in bash with ./backing mounted on ./m by tests/tools/faultfs, which is compiled
-# once for each file of tests.
+# once for all tests.
 by_fuse() {
 	local tools=$BATS_TEST_DIRNAME/../tools
 	need cc pkg-config fusermount3
 	[ -c /dev/fuse ] || skip "no /dev/fuse"
 	pkg-config --exists fuse3 || skip "no libfuse3"
-	FAULTFS=$BATS_FILE_TMPDIR/faultfs
-	# shellcheck disable=SC2046 # the name changes at once, because tests run at the same time
-	[ -x "$FAULTFS" ] || { cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3) &&
-		mv faultfs "$FAULTFS"; }
+	FAULTFS=$BATS_SUITE_TMPDIR/faultfs
+	# shellcheck disable=SC2046
+	[ -x "$FAULTFS" ] || (
+		flock 9 # tests run at the same time
+		[ -x "$FAULTFS" ] || { cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3) &&
+			mv faultfs "$FAULTFS"; }
+	) 9>"$FAULTFS.lock"
 	mkdir -p m
 	export FCOPY FAULTFS
 	private_mounts "\$FAULTFS backing m -o $1 || exit 9
 		$2
-		umount m"
+		umount m 2>/dev/null || { sleep 1; umount m; } # a loop device closes its file a little later
+		"
 	[ "$status" != 9 ] || skip "FUSE does not mount"
 	demand 0
 }
@@ -400,10 +417,12 @@ without_tmpfile() {
 
 # await COMMAND…: until it succeeds. The end of it only catches what hangs.
 await() {
-	local i
-	for ((i = 0; i < 2000; i++)); do
+	local i never=$BATS_TEST_TMPDIR/never
+	[ -p "$never" ] || mkfifo "$never" 2>/dev/null || [ -p "$never" ]
+	for ((i = 0; i < 6000; i++)); do
 		"$@" && return
-		sleep 0.01
+		# As sleep, without a process.
+		read -rt 0.01 _ <>"$never" || true
 	done
 	echo "waited in vain: $*"
 	return 1

@@ -16,10 +16,6 @@ usage_refusal() {
 # As cp, after the same preparation: prepare is run in two directories of the same layout.
 # same_result ARG…: cp and fcopy both succeed or both fail, and leave the same names and contents.
 same_result() {
-	untraced compare_results "$@"
-}
-
-compare_results() {
 	local status=0
 	[ -d prepared ] || (mkdir prepared && cd prepared && prepare)
 	rm -rf cp fcopy
