@@ -14,11 +14,12 @@ rows() {
 
 # Each case: arguments, with the status that the row demands. All find the same files, which must not change.
 walk() {
-	local row args
+	local row args in_manual
+	in_manual=$'\n'$(rows)$'\n'
 	while IFS="|" read -r row args; do
 		[ -n "$row" ] || continue
 		row=${row% }
-		grep -qxF -- "$row = $1" <<<"$(rows)" || { echo "no row '$row = $1' in the manual:"; rows; return 1; }
+		[[ $in_manual == *$'\n'"$row = $1"$'\n'* ]] || { echo "no row '$row = $1' in the manual:$in_manual"; return 1; }
 		echo "$row" >>walked
 		# shellcheck disable=SC2086
 		eval "expect $1 $args" </dev/null || { echo "row: $row; arguments: $args"; return 1; }
