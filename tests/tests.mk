@@ -154,13 +154,11 @@ lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, m
 	NM=$(NM) tests/rooms.sh $(LIB_OBJ) $(CLI_OBJ)
 	@! grep -nE '^#include "(endpoints/)?(file|socket)\.h"' fcopy.c $(filter-out src/endpoints/%,$(wildcard src/*/*.[ch]))
 	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
-	@for c in $(LINTED); do \
-		gcc -fsyntax-only -Wall -W -Werror $(LINT_FLAGS) $$c && \
-		clang -fsyntax-only -Wall -Wextra -Werror $(LINT_FLAGS) $$c || exit 1; \
-	done
-	printf '%s\n' $(LINTED) | xargs -P 2 -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS) \
+	printf '%s\n' $(LINTED) | xargs -P "$$(nproc)" -n 4 sh -c 'gcc -fsyntax-only -Wall -W -Werror $(LINT_FLAGS) "$$@" && \
+		clang -fsyntax-only -Wall -Wextra -Werror $(LINT_FLAGS) "$$@" || exit 1' compilers
+	printf '%s\n' $(LINTED) | xargs -P "$$(nproc)" -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS) \
 		2>/dev/null || exit 1' clang-tidy
-	cppcheck --quiet --error-exitcode=1 --inline-suppr -j 2 --std=c11 --library=posix,gnu \
+	cppcheck --quiet --error-exitcode=1 --inline-suppr -j "$$(nproc)" --std=c11 --library=posix,gnu \
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
 		$(CPPCHECK_SUPPRESS) \
 		-Iinclude -Isrc -D_FILE_OFFSET_BITS=64 -DHAVE_LIBURING fcopy.c src
