@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them. Prints failures,
+# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them (all bats files are one suite). Prints failures,
 # skips with their reasons, and the seeds of random tests, and at the end one line: N passed, N failed, N skipped. The line
 # "# skip: REASON" makes a skip of the test whose "ok" follows; "# left out: REASON" is a skip without a
 # test. A suite that crashed, or that did not run as many tests as it announced, counts as one more
@@ -38,12 +38,12 @@ trap 'stop 130' INT
 trap 'stop 143' TERM HUP
 
 run_suite() {
-	local jobs=() files=("$1")
+	local jobs=() files=("$@")
 	if [[ -d $1 || $1 == *.bats ]]; then
 		# Many tests wait for something. The longest files first, so that no CPU is idle at the end:
 		# install.bats builds the program several times.
 		type parallel >/dev/null 2>&1 && jobs=(--jobs $((4 * $(nproc))) --no-parallelize-within-files)
-		[ ! -d "$1" ] || mapfile -t files < <(find "$1" -maxdepth 1 -name '*.bats' -printf '%s %p\n' |
+		mapfile -t files < <(find "$@" -maxdepth 1 -name '*.bats' -printf '%s %p\n' |
 			sed '/install.bats$/s/^/9/' | sort -rn | cut -d ' ' -f 2-)
 		timeout --foreground -k 9 1800 bats --formatter tap "${jobs[@]}" "${files[@]}"
 	else
@@ -73,10 +73,11 @@ count() {
 		}'
 }
 
-# run_and_report SUITE: prints what count() found, and last "PASSED FAILED SKIPPED".
+# run_and_report SUITE, or several bats files: prints what count() found, and last "PASSED FAILED SKIPPED".
 run_and_report() {
 	local name=${1#*tests/} start=$SECONDS log=$logs/$BASHPID status result p f s
-	run_suite "$1" </dev/null >"$log" 2>&1
+	[ $# = 1 ] || name=${name%/*}
+	run_suite "$@" </dev/null >"$log" 2>&1
 	status=$?
 	result=$(count "$name" <"$log")
 	read -r p f s <<<"${result##*$'\n'}"
@@ -137,10 +138,10 @@ add_up() {
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# start SUITE: in a separate process group, because bash makes other background processes ignore ^C.
+# start SUITE…: in a separate process group, because bash makes other background processes ignore ^C.
 start() {
 	set -m
-	{ run_and_report "$1" >"$logs/report.$BASHPID"; } &
+	{ run_and_report "$@" >"$logs/report.$BASHPID"; } &
 	set +m
 	running[$!]=$!
 }
@@ -155,16 +156,17 @@ finish() {
 	done
 }
 
-# As many programs at once as there are CPUs. bats starts several tests at once itself.
+# As many suites at once as there are CPUs. bats is one of them, and the longest: it starts several tests at once itself,
+# of which many wait.
+bats=()
 for suite; do
-	if [[ -d $suite || $suite == *.bats ]]; then
-		finish 1
-		run_and_report "$suite" >"$logs/report"
-		add_up <"$logs/report"
-	else
-		finish "$(nproc)"
-		start "$suite"
-	fi
+	[[ ! -d $suite && $suite != *.bats ]] || bats+=("$suite")
+done
+[ ${#bats[@]} = 0 ] || start "${bats[@]}"
+for suite; do
+	[[ ! -d $suite && $suite != *.bats ]] || continue
+	finish "$(nproc)"
+	start "$suite"
 done
 finish 1
 if [ $failed != 0 ] && [ $failed -le "${UNSTEADY:-0}" ]; then
