@@ -15,7 +15,7 @@
 	"\n"                                                                                       \
 	"  fcopy big.iso /mnt/backup/                copy a file\n"                                \
 	"  fcopy -aT photos /mnt/backup/photos       copy a directory\n"                           \
-	"  fcopy --mirror photos /mnt/backup/photos  make them equal again\n"
+	"  fcopy --mirror photos /mnt/backup/photos  make the copy equal again\n"
 
 static const char brief_head[] = USAGE
     "Copy SRC to DST, or into DST if it is a directory: whole or not at all.\n" EXAMPLES "\n";
@@ -47,7 +47,7 @@ static const char foot[] =
     "  http-listen:[HOST:]PORT    as DST: serve SRC; as SRC: receive an upload\n"
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
-    "Exit status: 0 done; 1 failed; 2 if the options, SRC or DST rule it out\n"
+    "Exit status: 0 done; 1 failed; 2 refused: options, SRC or DST are invalid\n"
     "(nothing was changed); 130 after ^C.\n"
     "The manual has examples, and what DST is after a failure: man fcopy.\n";
 
