@@ -84,7 +84,7 @@ int copy_complete(struct copy *c, const struct operand *dst)
 	if (r <= 0)
 		return r;
 	/* The earlier run may have been killed before it removed its part. */
-	part_remove(dst->place.dir, dst->place.name);
+	part_remove(dst->place.dir, dst->place.name, c->src.fd, &c->src.st);
 	stale_warn(dst->place.dir, c->options, report);
 	report->bytes = report->resumed = report->expected = (uint64_t)size;
 	report->existed = report->atomic = true;

@@ -173,7 +173,9 @@ static void *serve_client(void *arg)
 static int pause_for(int err)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-	if (err != EAGAIN && err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM)
+	/* EPERM: a rule of the firewall forbids one client: accept(2). */
+	if (err != EAGAIN && err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM &&
+	    err != EPERM)
 		return -err;
 	nanosleep(&pause, NULL);
 	return 0;

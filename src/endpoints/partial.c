@@ -7,6 +7,7 @@
 #include "file.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "part/left.h"
 #include "replace.h"
 #include "same.h"
 
@@ -362,11 +363,25 @@ void partial_drop(struct endpoint *e)
 		f->slot.stage = SLOT_CHOSEN; /* shards open it again */
 }
 
-void part_remove(int dir, const char *name)
+/* Is the part of this source, or without data? */
+static bool part_is_outdated(const struct part *p, int src, const struct stat *st)
+{
+	const struct journal_fact source = part_source(src, st);
+	struct left l;
+	const bool outdated = part_examine(&l, p->parent, p->public, false) &&
+			      (!part_has_data(&l.part) ||
+			       part_same_source(&l.part, &source, l.part.journal.options.number));
+	left_close(&l);
+	return outdated;
+}
+
+void part_remove(int dir, const char *name, int src, const struct stat *st)
 {
 	struct part p;
 	const struct part_claim claim = {.dst = name, .of = PART_OF_FILE, .resumes = true};
 	part_init(&p, dir, name);
+	if (!part_exists(&p) || !part_is_outdated(&p, src, st))
+		return;
 	if (part_acquire(&p, &claim) == PART_CONTINUED) /* others are gone, or stay */
 		(void)part_retire(&p);
 }

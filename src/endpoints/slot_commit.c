@@ -45,7 +45,7 @@ static int rename_found(struct slot *s, int dir, const char *as, const char **ca
 {
 	if (s->how == HOW_PART)
 		return rename_part(s, dir, as, call);
-	const bool any = s->backup && s->backup->any;
+	const bool any = s->backup && s->backup->name[0] && s->backup->any;
 	const int r = exchange_over(s->home, s->name, dir, as, s->found, any);
 	if (r == -ENOTRECOVERABLE) /* it is not ours */
 		s->name[0] = '\0';
@@ -67,13 +67,15 @@ static int rename_once(struct slot *s, int dir, const char *as, const char **cal
 static int rename_patiently(struct slot *s, int dir, const char *as, const char **call)
 {
 	int r = rename_once(s, dir, as, call);
-	if (r >= 0 || r == -EEXIST || !s->fd || s->how == HOW_LINK || storage_is_known(dir))
+	if (r >= 0 || r == -EEXIST || r == -ENOTRECOVERABLE || !s->fd || s->how == HOW_LINK ||
+	    storage_is_known(dir))
 		return r;
 	*call = "close";
 	int closed = slot_close(s);
 	if (closed < 0)
 		return closed;
-	for (int ms = 1; (r = rename_once(s, dir, as, call)) < 0 && r != -EEXIST && ms < RELEASE_MS;
+	for (int ms = 1; (r = rename_once(s, dir, as, call)) < 0 && r != -EEXIST &&
+			 r != -ENOTRECOVERABLE && ms < RELEASE_MS;
 	     ms *= 2)
 		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 	return r;

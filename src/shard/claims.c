@@ -91,7 +91,8 @@ static int job_read_end(struct job *j)
 	ssize_t n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
-	if (sscanf(text, "%u %jx\n", &chunks, &sum) != 2 || text[n - 1] != '\n')
+	if (sscanf(text, "%u %jx\n", &chunks, &sum) != 2 || text[n - 1] != '\n' ||
+	    chunks >= 1u << 30)
 		return job_refuse_part(j, "its .fcopy-part has a damaged list");
 	j->chunks = chunks;
 	j->sum = sum;

@@ -8,6 +8,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -143,12 +144,17 @@ bool message_part_is_unfinished(const char *dst)
 	if (lstat(data, &st) < 0)
 		return false;
 	snprintf(data, sizeof(data), "%s/" PART_JOURNAL, part);
-	FILE *journal = fopen(data, "re");
+	/* Another user may have put a FIFO or a symlink there. */
+	const int fd = open(data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	FILE *journal = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r")
+									      : NULL;
 	bool shards = false;
 	for (int i = 0; journal && i < HEADER_LINES && fgets(data, sizeof(data), journal); i++)
 		shards |= strlen(data) > 9 && strncmp(data + 9, "shards ", 7) == 0;
 	if (journal)
 		fclose(journal);
+	else if (fd >= 0)
+		close(fd);
 	return !shards;
 }
 

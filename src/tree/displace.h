@@ -25,6 +25,7 @@ static inline void displace_none(struct displaced *d)
 	d->asked = false;
 	d->backup.name[0] = d->cleared.name[0] = '\0';
 	d->backup.left = 0;
+	d->backup.any = false;
 }
 
 /* Asks, clears and chooses the name of the backup, as w->decision says. Returns false if the

@@ -60,8 +60,10 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot,
 	char found[40] = "";
 	struct stat st;
 	int fd = openat(dst, MARKER, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		m->doubted = errno == EACCES; /* of another user: what it says is unknown */
 		return errno != ENOENT;
+	}
 	bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	ssize_t n = ours ? read(fd, found, 36) : -1;
 	if (ours && !o->dry_run)
@@ -104,6 +106,8 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 /* The last of several runs removes the marker. */
 static void mirror_remove_marker(struct tree *t, const struct directory *root)
 {
+	if (t->mirror.marker < 0 && t->mirror.doubted) /* it could not be locked */
+		return;
 	if (t->mirror.marker >= 0 && flock(t->mirror.marker, LOCK_EX | LOCK_NB) < 0 &&
 	    errno == EWOULDBLOCK)
 		return;

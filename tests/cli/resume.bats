@@ -430,3 +430,26 @@ killed_at() {
 	expect 0 -v a d
 	[ "$stderr" = "" ]
 }
+
+@test "--resume of a complete copy leaves the part that another SRC has begun" {
+	random old 200000
+	random new 300000
+	cp -p old d
+	begin_part new d 100
+	expect 0 --resume old d
+	cmp old d
+	[ "$(stat -c %s d.fcopy-part/data)" = 102400 ]
+	expect 0 --resume new d
+	mentions "resuming at"
+	cmp new d
+	absent d.fcopy-part
+}
+
+@test "a FIFO in place of the journal of an unfinished copy holds up nobody" {
+	random a 100000
+	mkdir b.fcopy-part
+	: >b.fcopy-part/data
+	mkfifo b.fcopy-part/journal
+	expect 0 -v a b
+	cmp a b
+}
