@@ -173,9 +173,7 @@ static void *serve_client(void *arg)
 static int pause_for(int err)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-	/* EPERM: a rule of the firewall forbids one client: accept(2). */
-	if (err != EAGAIN && err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM &&
-	    err != EPERM)
+	if (err != EAGAIN && err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM)
 		return -err;
 	nanosleep(&pause, NULL);
 	return 0;
