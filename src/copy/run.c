@@ -104,7 +104,7 @@ static unsigned least_rate(const struct fcopy_options *o)
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
-	double start = io_now();
+	double start = c->many ? 0 : io_now();
 	expect_size(c);
 	c->monitor = (struct monitor){
 	    .progress = copy_progress(c), .limit_rate = c->options->limit_rate, .start = start};

@@ -7,6 +7,8 @@
 #include "socket.h"
 
 #include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
 
 static int end_source(struct endpoint *e, const struct fcopy_options *options,
 		      struct fcopy_error *error)
@@ -25,8 +27,12 @@ static const struct endpoint_ops source_ops = {.commit = end_source, .abort = cl
 
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st)
 {
-	*e = (struct endpoint){
-	    .ops = &source_ops, .path = path, .fd = fd, .positional = true, .st = *st};
+	memset(e, 0, offsetof(struct endpoint, state)); /* which a source has none of */
+	e->ops = &source_ops;
+	e->path = path;
+	e->fd = fd;
+	e->positional = true;
+	e->st = *st;
 }
 
 static void leave_open(struct endpoint *e)
