@@ -51,7 +51,7 @@ struct copy {
 	struct stat stored;      /* st_nlink above 0: closing DST may change the time that it has */
 	bool fills;          /* the storage is written in order: zeros take the place of holes */
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
-	/* Last, because opening them sets all of them: a tree clears only what is before. */
+	/* Last: a tree clears what is before, and of DST what is before its state. */
 	struct endpoint src, dst;
 };
 

@@ -187,7 +187,8 @@ static dev_t entry_device(const struct worker *w, const struct entry *e)
 static void entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct outcome *o = w->outcome;
-	clock_gettime(CLOCK_REALTIME_COARSE, &w->opened); /* a little earlier does no harm */
+	if (w->tree->root.record) /* a little earlier does no harm */
+		clock_gettime(CLOCK_REALTIME_COARSE, &w->opened);
 	record_before(w, st->st_size);
 	if (w->tree->root.ground.journal && resume_is_complete(w, e, fd, st)) {
 		close(fd);
@@ -202,8 +203,9 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		return;
 	}
 	struct copy *c = pool_start_copy(w);
-	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
-		      w->no_clone == st->st_dev;
+	const bool refusing = w->refusing == st->st_dev;
+	c->no_clone = refusing && w->refuses_clones && w->options.reflink <= FCOPY_WHEN_AUTO;
+	c->no_range = refusing && w->refuses_ranges;
 	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	bool told = false;

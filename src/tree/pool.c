@@ -226,7 +226,8 @@ void pool_leave(struct worker *w)
 	free(w);
 }
 
-/* Clears what a copy does not set: both are large, and a small file takes 20 us. */
+/* Clears what a copy does not set: both are large, and a small file takes 20 us. source_adopt()
+ * sets all of c->src. */
 struct copy *pool_start_copy(struct worker *w)
 {
 	struct copy *c = &w->copy;
@@ -236,6 +237,7 @@ struct copy *pool_start_copy(struct worker *w)
 	memset(&w->file, 0, offsetof(struct fcopy_report, step)); /* each step clears itself */
 	memset(w->file.seconds, 0, sizeof(w->file.seconds));
 	memset(c, 0, offsetof(struct copy, src));
+	memset(&c->dst, 0, offsetof(struct endpoint, state));
 	c->options = &w->options;
 	c->report = &w->file;
 	c->mode = w->options.mode ? w->options.mode : fcopy_modes();
