@@ -670,10 +670,10 @@ struct fcopy_tree_report {
  * its parent directory without following symlinks: if a directory is replaced by a symlink during
  * the copy, neither reads nor writes are redirected.
  *
- * copy.threads is the size of the thread pool. 0: it starts with one more than the CPUs that the
- * affinity mask and the cgroup's cpu.max allow, on btrfs with as many as these CPUs. While the
- * threads mostly wait for the storage and more of them are faster, their number doubles, up to
- * FCOPY_THREADS_MAX; threads that do not help sleep.
+ * copy.threads is the size of the thread pool. 0: it starts with as many as the CPUs that the
+ * affinity mask and the cgroup's cpu.max allow. While the threads mostly wait for the storage and
+ * more of them are faster, their number doubles, up to FCOPY_THREADS_MAX; threads that do not help
+ * sleep.
  * copy.limit_rate applies to the whole tree. copy.fsync flushes a new tree by one syncfs(2) before
  * the rename. If syncfs(2) does not reach the storage or does not report its errors (FUSE, SMB, 9P,
  * overlayfs, eCryptfs), it flushes each file and directory.

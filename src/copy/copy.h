@@ -29,7 +29,6 @@ struct copy {
 	bool keeps_buffer;      /* both outlive the copy: the caller calls move_free */
 	bool many;              /* one of many files: the times of its phases are not needed */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
-	bool no_range;          /* ... copy_file_range(2) was */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const struct helpers *helpers; /* other threads that may help with a large file, or NULL */
 	struct mover_facts facts;
@@ -109,10 +108,6 @@ void stale_warn_name(int dir, const char *name, const struct fcopy_options *);
 /* The checks and changes between the last byte and the commit. Returns 0, or -errno with
  * the failure recorded. */
 int copy_settle(struct copy *);
-/* One call has read the whole file, and it was short. The copy cannot be a mixture of two versions,
- * unless SRC was written at that very moment; then the time of SRC differs from that of the copy.
- */
-bool copy_was_quick(const struct copy *);
 /* Fails with EINTR if the copy is cancelled. */
 int copy_check_cancelled(struct copy *);
 /* The copy lacks attributes that are to be preserved: fails if one of them is required, otherwise

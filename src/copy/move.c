@@ -162,11 +162,10 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = run_noted(c, engine, t, threads);
-	step->seconds += io_now() - start;
-	/* The source may be truncated under its readers. */
-	if ((engine->leaves_zeros || threads > 0) && !(t == &c->all && copy_was_quick(c)))
+	if (engine->leaves_zeros || threads > 0) /* the source may be truncated under its readers */
 		r = leave_out_zeros(c, t, from, r);
 	const unsigned ran = threads > 0 ? t->threads : 1;
+	step->seconds += io_now() - start;
 	if (step->threads < ran)
 		step->threads = ran;
 	step->calls += t->io.calls - calls;

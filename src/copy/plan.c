@@ -117,7 +117,7 @@ static int read_on(struct copy *c)
 /* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
  * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
  * The buffer has room for more than a small file. */
-static int read_on_buffered(struct copy *c)
+static int read_on_small(struct copy *c)
 {
 	char buffer[MOVER_SMALL_SIZE + 4096];
 	c->all.buffer = buffer;
@@ -126,20 +126,6 @@ static int read_on_buffered(struct copy *c)
 	c->all.buffer = NULL;
 	c->all.buffer_size = 0;
 	return r;
-}
-
-/* May one call copy the whole of a small file? Its st_size is reliable, and a clone was tried. */
-static bool is_copied_at_once(const struct copy *c)
-{
-	return c->all.exact && c->all.offset == 0 && c->size > 0 && c->size <= MOVER_SMALL_SIZE &&
-	       !c->no_range && !c->all.zeros && !c->all.sum && !c->all.io.flags &&
-	       c->options->reflink != FCOPY_WHEN_NEVER;
-}
-
-static int read_on_small(struct copy *c)
-{
-	int r = is_copied_at_once(c) ? move_by(c, &engine_copy_file_range, &c->all) : ENGINE_NEXT;
-	return r == ENGINE_NEXT ? read_on_buffered(c) : r;
 }
 
 /* A mode that the user selected: its one engine copies every byte, or the copy fails. */

@@ -30,7 +30,9 @@ static int warn_or_fail(struct copy *c, int err, const char *reason)
 
 #define QUICK_SECONDS 0.01 /* the resolution of file times on many kernels */
 
-bool copy_was_quick(const struct copy *c)
+/* One read has returned the whole file a moment ago. It cannot be a mixture of two versions, unless
+ * it was written at that very moment; then the time of the source differs from that of the copy. */
+static bool was_quick(const struct copy *c)
 {
 	double seconds = 0;
 	if (!c->all.exact || !c->all.ended || c->options->strict || c->options->verify)
@@ -59,7 +61,7 @@ static int check_source(struct copy *c)
 	struct stat now;
 	const struct stat *then = &c->src.st;
 	int r = check_truncated(c);
-	if (r < 0 || !S_ISREG(then->st_mode) || copy_was_quick(c))
+	if (r < 0 || !S_ISREG(then->st_mode) || was_quick(c))
 		return r;
 	if (fstat(c->src.fd, &now) < 0)
 		return error_call(&c->report->error, "fstat", c->src.path, errno);

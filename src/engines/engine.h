@@ -46,12 +46,12 @@ struct transfer {
 	int src, dst;
 	bool src_positional; /* use explicit offsets; otherwise the descriptor's file offset */
 	bool dst_positional;
-	off_t offset;        /* end of the finished prefix, whatever an engine returned */
-	off_t end;           /* stop here, or earlier if the source ends */
-	off_t size;          /* st_size of a regular source when it was opened; 0: unknown */
-	bool exact;          /* a read that ends at `size` with room left is the end */
-	bool fresh;          /* dst was empty before the copy; for reflink only */
-	bool ended;          /* the engine knows that the source ends at offset */
+	off_t offset; /* end of the finished prefix, whatever an engine returned */
+	off_t end;    /* stop here, or earlier if the source ends */
+	off_t size;   /* st_size of a regular source when it was opened; 0: unknown */
+	bool exact;   /* for readwrite: a read that ends at `size` with room left is the end */
+	bool fresh;   /* dst was empty before the copy; for reflink only */
+	bool ended;   /* the engine knows that the source ends at offset */
 	size_t buffer_size;  /* bytes per call (splice: the pipe's size); 0: the engine's default */
 	enum zeros zeros;    /* for readwrite */
 	struct ahead *ahead; /* of a regular source; NULL: rely on the kernel's readahead */

@@ -30,7 +30,7 @@
 /* Threads: measured on 6.18. Its writer has to reserve space. Before Linux 6.15 it does not log a
  * file whose link count is 0 (btrfs_log_inode_parent() in fs/btrfs/tree-log.c). f_bfree: see
  * btrfs_statfs() in fs/btrfs/super.c. */
-#define BTRFS (SYSTEM_ONE_WRITER | SYSTEM_TREE_LOCKS | SYSTEM_OVERSTATES | SYSTEM_UNLOGGED)
+#define BTRFS (SYSTEM_ONE_WRITER | SYSTEM_OVERSTATES | SYSTEM_UNLOGGED)
 
 /* FAT, NFS, SMB and FUSE store what they can of the attributes, and report no error. On FUSE with
  * direct_io and in procfs, st_size need not be the end.

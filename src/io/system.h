@@ -23,14 +23,13 @@ enum system_property {
 	SYSTEM_RENUMBERS = 1 << 9, /* the inode number of a file may change */
 	SYSTEM_SERVED = 1 << 10,   /* by a process: FUSE */
 	SYSTEM_BLIND = 1 << 11,    /* syncfs(2) does not suffice: see system.c */
-	SYSTEM_SYNCS_ALL = 1 << 12,  /* ... but nothing else flushes symlinks and special files */
-	SYSTEM_NO_WRITE = 1 << 13,   /* files have no write(2) */
-	SYSTEM_ALLOCATES = 1 << 14,  /* a write into allocated blocks costs half the CPU time */
-	SYSTEM_ONE_WRITER = 1 << 15, /* more threads in one file save less than 15 % */
-	SYSTEM_TREE_LOCKS = 1 << 16, /* threads that create files wait for the locks of its trees */
-	SYSTEM_OVERSTATES = 1 << 17, /* f_bfree has space that no file can get */
-	SYSTEM_UNLOGGED = 1 << 18,   /* fsync(2) of an unnamed file may write nothing */
-	SYSTEM_READS_WRONG = 1 << 19, /* Linux 5.10 reads other bytes of a small file directly */
+	SYSTEM_SYNCS_ALL = 1 << 12,   /* ... but nothing else flushes symlinks and special files */
+	SYSTEM_NO_WRITE = 1 << 13,    /* files have no write(2) */
+	SYSTEM_ALLOCATES = 1 << 14,   /* a write into allocated blocks costs half the CPU time */
+	SYSTEM_ONE_WRITER = 1 << 15,  /* more threads in one file save less than 15 % */
+	SYSTEM_OVERSTATES = 1 << 16,  /* f_bfree has space that no file can get */
+	SYSTEM_UNLOGGED = 1 << 17,    /* fsync(2) of an unnamed file may write nothing */
+	SYSTEM_READS_WRONG = 1 << 18, /* Linux 5.10 reads other bytes of a small file directly */
 };
 
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */

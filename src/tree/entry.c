@@ -203,9 +203,8 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		return;
 	}
 	struct copy *c = pool_start_copy(w);
-	const bool refusing = w->refusing == st->st_dev;
-	c->no_clone = refusing && w->refuses_clones && w->options.reflink <= FCOPY_WHEN_AUTO;
-	c->no_range = refusing && w->refuses_ranges;
+	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
+		      w->no_clone == st->st_dev;
 	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	bool told = false;

@@ -329,11 +329,11 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 	report_add_steps(to, from->step, from->steps);
 }
 
-/* Did the file system refuse the engine for all files, not only for this one? */
-static bool refuses(const struct fcopy_report *r, const struct engine *engine)
+/* Did the file system refuse FICLONE for all files, not only for this one? */
+static bool refuses_clones(const struct fcopy_report *r)
 {
 	for (size_t i = 0; i < r->steps; i++)
-		if (r->step[i].engine == engine->name)
+		if (r->step[i].engine == engine_reflink.name)
 			switch (r->step[i].refusal) {
 			case EOPNOTSUPP:
 			case ENOTTY:
@@ -349,14 +349,10 @@ void report_file(struct worker *w, const struct stat *st, bool complete)
 	const struct fcopy_report *r = &w->file;
 	outcome_take(w->outcome, r, complete);
 	report_add_steps(&w->sum, r->step, r->steps);
-	const bool same = w->refusing == st->st_dev;
-	const bool clones = refuses(r, &engine_reflink);
-	const bool ranges = refuses(r, &engine_copy_file_range);
-	if (!clones && !ranges)
-		return;
-	w->refuses_clones = clones || (same && w->refuses_clones);
-	w->refuses_ranges = ranges || (same && w->refuses_ranges);
-	w->refusing = st->st_dev;
+	if (!w->refuses_clones && refuses_clones(r)) {
+		w->refuses_clones = true;
+		w->no_clone = st->st_dev;
+	}
 }
 
 /* The path of an entry, for messages and filters. */

@@ -165,8 +165,8 @@ struct worker {
 	struct identity made;             /* ... here */
 	struct private_directory aside;   /* of aside.c */
 	const struct directory *aside_of; /* where it is; NULL: there is none */
-	dev_t refusing;                   /* files of this file system cannot be cloned, or ... */
-	bool refuses_clones, refuses_ranges; /* ... copied by copy_file_range(2) */
+	dev_t no_clone;                   /* FICLONE was refused for files of this file system */
+	bool refuses_clones;
 	dev_t asked_exact;       /* SYSTEM_LOCAL was asked for files of this file system ... */
 	bool is_asked, is_exact; /* ... and its answer */
 	struct copy copy;        /* its buffer stays from file to file */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How many threads copy a tree. A tree on a warm disk needs one thread more than there are CPUs. On
- * a cold disk, a network or a cloud file system the threads mostly wait, and more of them are
+ * How many threads copy a tree. A tree on a warm disk needs as many threads as there are CPUs. On a
+ * cold disk, a network or a cloud file system the threads mostly wait, and more of them are
  * faster. The rule:
  *
  *   - The first thread is alone until it has read the first names. If it has mostly waited by then,

@@ -67,7 +67,7 @@ static const struct row {
     {"getdents64", input_output, 1 << FIRST | TREE_ENDS},
     {"mkdirat", full, 1 << FIRST | 1 << TREE_FIRST},
     {"ftruncate64", full, 1 << FIRST | 1 << STALE},
-    {"copy_file_range", full, 1 << TREE_FIRST | 1 << TREE_JOIN},
+    {"pwrite64", full, 1 << TREE_FIRST | 1 << TREE_JOIN},
     {"close", input_output, FILE_ENDS | TREE_ENDS},
     {"flock", no_locks, FILE_ENDS | TREE_ENDS | 1 << NEXT},
     {"fsync", input_output, FILE_ENDS | 1 << REPLACE | TREE_ENDS},

@@ -47,7 +47,6 @@ static const int no_thread[] = {EAGAIN, -1};
 static const int no_link[] = {EMLINK, EPERM, -1};
 static const int interrupted[] = {EINTR, -1};
 static const int unsupported[] = {EOPNOTSUPP, -1};
-static const int no_range[] = {EXDEV, EPERM, -1};
 
 #define ALL   (FRESH | 1 << MERGED | 1 << RESUMED)
 #define FRESH (1 << NEW | 1 << ARCHIVED | 1 << DURABLE)
@@ -78,9 +77,6 @@ static const struct row {
     {"pread64", interrupted, CONTINUES, 1 << NEW},
     {"pwrite64", storage, FAILS, ALL},
     {"pwrite64", interrupted, CONTINUES, 1 << NEW},
-    {"copy_file_range", storage, FAILS, ALL},
-    {"copy_file_range", interrupted, CONTINUES, 1 << NEW},
-    {"copy_file_range", no_range, CONTINUES, ALL},
     {"close", storage, EITHER, ALL},
     {"linkat", storage, EITHER, 1 << MERGED},
     {"linkat", no_link, CONTINUES, 1 << ARCHIVED},
@@ -284,9 +280,7 @@ static void once(void *arg)
 {
 	struct run *run = arg;
 	static struct fcopy_tree_report report;
-	struct fcopy_tree_options options = options_of(run->scene);
-	if (run->row->call[0] == 'p' && strstr(run->row->call, "64")) /* not by copy_file_range */
-		options.copy.reflink = FCOPY_WHEN_NEVER;
+	const struct fcopy_tree_options options = options_of(run->scene);
 	const char *src = "src";
 	if (run->scene == MERGED)
 		make_tree("dst", 1000);

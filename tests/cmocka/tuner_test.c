@@ -82,7 +82,7 @@ static void settles(void **state)
 	struct tuner t;
 	double now = 0, outside = 0, end = MAX(4, 10 * w->soon);
 	noise = 1;
-	tuner_start(&t, MIN(w->cpus + 1, 64), 64);
+	tuner_start(&t, MIN(w->cpus, 64), 64);
 	while (now < end) {
 		double waited, seconds = entry_seconds(w, t.threads, &waited);
 		double step = MAX(seconds, INTERVAL);
