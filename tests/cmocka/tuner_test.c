@@ -28,9 +28,9 @@ struct world {
 };
 
 static const struct world worlds[] = {
-    {"warm disk, 2 CPUs", 2, 0, .05 * MS, 0, 0, 0, 3, 3, 0},
-    {"warm disk, 4 CPUs", 4, 0, .05 * MS, 0, 0, 0, 5, 5, 0},
-    {"warm disk, 16 CPUs", 16, 0, .05 * MS, 0, 0, 0, 17, 17, 0},
+    {"warm disk, 2 CPUs", 2, 0, .05 * MS, 0, 0, 0, 2, 2, 0},
+    {"warm disk, 4 CPUs", 4, 0, .05 * MS, 0, 0, 0, 4, 4, 0},
+    {"warm disk, 16 CPUs", 16, 0, .05 * MS, 0, 0, 0, 16, 16, 0},
     {"warm disk, 64 CPUs", 64, 0, .05 * MS, 0, 0, 0, 64, 64, 0},
     {"0.2 ms a call, 2 CPUs", 2, 0, .05 * MS, 1.6 * MS, 0, 0, 24, 64, .03},
     {"2 ms a call, 2 CPUs", 2, 0, .05 * MS, 16 * MS, 0, 0, 64, 64, .06},
@@ -40,12 +40,12 @@ static const struct world worlds[] = {
     {"20 ms a call, 4 CPUs", 4, 0, .05 * MS, 160 * MS, 0, 0, 64, 64, .4},
     {"cold disk with a queue, 2 CPUs", 2, 0, .05 * MS, 5 * MS, .3 * MS, 0, 16, 32, .3},
     {"slow disk, 2 CPUs", 2, 0, .05 * MS, 0, 5 * MS, 0, 3, 6, .1},
-    {"slow disk, 16 CPUs", 16, 0, .05 * MS, 0, 5 * MS, 0, 4, 17, 1},
-    {"lock of one directory, 2 CPUs", 2, 0, .02 * MS, 0, 0, .03 * MS, 3, 3, .1},
+    {"slow disk, 16 CPUs", 16, 0, .05 * MS, 0, 5 * MS, 0, 4, 16, 1},
+    {"lock of one directory, 2 CPUs", 2, 0, .02 * MS, 0, 0, .03 * MS, 2, 2, .1},
     {"lock of one directory, 16 CPUs", 16, 0, .02 * MS, 0, 0, .03 * MS, 4, 8, .2},
     {"lock of one directory, 64 CPUs", 64, 0, .02 * MS, 0, 0, .03 * MS, 4, 8, .2},
-    {"busy host, 2 CPUs", 2, 2, .05 * MS, 0, 0, 0, 3, 3, 0},
-    {"busy host, 16 CPUs", 16, 16, .05 * MS, .02 * MS, 0, 0, 17, 17, 0},
+    {"busy host, 2 CPUs", 2, 2, .05 * MS, 0, 0, 0, 2, 2, 0},
+    {"busy host, 16 CPUs", 16, 16, .05 * MS, .02 * MS, 0, 0, 16, 16, 0},
     {"busy host with 2 ms a call, 2 CPUs", 2, 2, .05 * MS, 16 * MS, 0, 0, 64, 64, .3},
 };
 
