@@ -7,6 +7,7 @@
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "io/amount.h"
+#include "io/io.h"
 #include "notify.h"
 #include "part/left.h"
 #include "source/reader.h"
@@ -31,9 +32,8 @@ static int complete_open(const struct copy *c, const struct operand *dst, struct
 			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -1; /* the copy itself reports what is wrong */
-	if (fstat(fd, st) == 0 && st->st_ino == dst->place.st.st_ino &&
-	    st->st_dev == dst->place.st.st_dev && st->st_size == c->src.st.st_size &&
-	    st->st_nlink == 1 && (st->st_ino != c->src.st.st_ino || st->st_dev != c->src.st.st_dev))
+	if (fstat(fd, st) == 0 && same_inode(st, &dst->place.st) &&
+	    st->st_size == c->src.st.st_size && st->st_nlink == 1 && !same_inode(st, &c->src.st))
 		return fd;
 	close(fd);
 	return -1;
@@ -136,8 +136,7 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	int n = snprintf(path, sizeof(path), "%s/%s", directory, name);
 	/* The user may remove what the path leads to: it must be this file. */
 	if (!o->notify || age < DAY || n >= PATH_MAX || lstat(path, &named) < 0 ||
-	    named.st_dev != st.st_dev || named.st_ino != st.st_ino ||
-	    !examine(dir, name, &st, &size, &dead))
+	    !same_inode(&named, &st) || !examine(dir, name, &st, &size, &dead))
 		return false;
 	amount_write(bytes, size.bytes);
 	const enum fcopy_advice advice = !S_ISDIR(st.st_mode) ? FCOPY_ADVICE_REMOVE_FILE

@@ -5,6 +5,7 @@
  */
 #include "decide.h"
 #include "endpoints/endpoint.h"
+#include "io/io.h"
 
 #include <errno.h>
 
@@ -25,11 +26,6 @@ static bool decide_replaces_source(const struct facts *f, const struct fcopy_tre
 {
 	return decide_replaces(o) && !is_link(o) && !f->src_is_symlink &&
 	       ((o->backup && o->copy.force) || !f->same_name);
-}
-
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 static bool answer(struct decision *d, enum act act)
@@ -111,7 +107,7 @@ static bool decide_source(const struct facts *f, const struct fcopy_tree_options
 		return refuse_unsuitable(d, f->unlinked_err, f->unlinked);
 	if (f->unlinked_err)
 		return refuse_call(d, "symlink", f->unlinked_err);
-	return (f->same_name || (f->exists && is_same(&f->src, &f->old))) &&
+	return (f->same_name || (f->exists && same_inode(&f->src, &f->old))) &&
 	       refuse_unsuitable(d, EINVAL, "is SRC itself");
 }
 
@@ -138,7 +134,8 @@ static bool may_be_equal(const struct facts *f, const struct stat *old,
 	if ((f->src.st_mode ^ old->st_mode) & S_IFMT || f->content == CONTENT_DIFFERS)
 		return false;
 	if (S_ISREG(old->st_mode))
-		return f->src.st_size == old->st_size && !(o->copy.resume && is_same(&f->src, old));
+		return f->src.st_size == old->st_size &&
+		       !(o->copy.resume && same_inode(&f->src, old));
 	return S_ISLNK(old->st_mode) || f->src.st_rdev == old->st_rdev;
 }
 
@@ -185,7 +182,7 @@ static bool is_replaced_by_link(const struct ground *g, const struct facts *f,
 static bool decide_link(const struct ground *g, const struct facts *f,
 			const struct fcopy_tree_options *o, struct decision *d)
 {
-	if (o->link && is_same(&f->src, &f->old))
+	if (o->link && same_inode(&f->src, &f->old))
 		return answer(d, ACT_SAME);
 	if (o->link && f->leads_here)
 		return refuse_unsuitable(d, EINVAL, "is the target of SRC");
@@ -206,7 +203,7 @@ static bool decide_attributes(const struct facts *f, const struct fcopy_tree_opt
 	if (!S_ISREG(f->old.st_mode))
 		return refuse_unsuitable(d, S_ISDIR(f->old.st_mode) ? EISDIR : EINVAL,
 					 "is not a regular file");
-	if (is_same(&f->src, &f->old))
+	if (same_inode(&f->src, &f->old))
 		return refuse_unsuitable(d, EINVAL, "is SRC itself");
 	return o->copy.no_clobber && answer(d, ACT_SKIP);
 }
@@ -216,7 +213,7 @@ static bool decide_attributes(const struct facts *f, const struct fcopy_tree_opt
 static bool decide_special(const struct facts *f, const struct fcopy_tree_options *o,
 			   struct decision *d)
 {
-	const bool same = is_same(&f->src, &f->old);
+	const bool same = same_inode(&f->src, &f->old);
 	if (o->copy.no_clobber)
 		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
 	if (S_ISLNK(f->src.st_mode) && f->src.st_nlink > 1 && same && !f->same_name)
@@ -235,7 +232,7 @@ static bool decide_file(const struct ground *g, const struct facts *f,
 	const struct stat *old = decide_changed(g, f, o);
 	if (o->copy.no_clobber)
 		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
-	if (old && is_same(&f->src, old) && !(old == &f->old && decide_replaces_source(f, o)))
+	if (old && same_inode(&f->src, old) && !(old == &f->old && decide_replaces_source(f, o)))
 		return refuse_same(d);
 	d->place = f->unusable;
 	return d->place && answer(d, f->made ? ACT_RIVAL : ACT_REFUSE);
@@ -249,7 +246,7 @@ static bool decide_operand(const struct ground *g, const struct facts *f,
 	const struct stat *old = decide_changed(g, f, o);
 	const bool kept = old && old->st_nlink > 1 && !o->backup && !o->link &&
 			  !o->attributes_only && !in_place_possible(&o->copy);
-	if (!f->is_operand || !old || kept || is_same(&f->src, old))
+	if (!f->is_operand || !old || kept || same_inode(&f->src, old))
 		return false;
 	d->clears = false;
 	return refuse(d, EINVAL, DECIDE_SOURCE);
@@ -318,15 +315,19 @@ struct decision decide(const struct ground *g, const struct facts *f,
 	return d;
 }
 
-enum act decide_name(const struct facts *f, const struct decision *d)
+enum fate decide_fate(const struct end_facts *f)
 {
-	switch (f->name) {
-	case NAME_WAITS: return ACT_LATER;
-	case NAME_COPIED: return ACT_LINK;
-	case NAME_TWICE: return ACT_TWICE;
-	case NAME_FIRST: break;
-	}
-	return d->act;
+	const bool whole = !f->failed || f->goes_on;
+	if (f->result == 0 && (f->committed || (!f->stopped && (whole || !f->fresh))))
+		return FATE_COMMIT;
+	if (f->committed || !f->fresh)
+		return FATE_STAY;
+	/* An unsound part must not be continued; what was built elsewhere cannot become one. */
+	if (f->unsound || !f->part)
+		return FATE_REMOVE;
+	/* One beside a DST that exists could not be resumed. */
+	const bool unwanted = f->stopped || f->result == -EEXIST;
+	return unwanted && !f->published ? FATE_REMOVE : FATE_KEEP;
 }
 
 bool decide_link_replaces(const struct ground *g, const struct facts *f,
@@ -334,7 +335,7 @@ bool decide_link_replaces(const struct ground *g, const struct facts *f,
 {
 	if (o->copy.no_clobber || g->exclusive)
 		return false;
-	if (f->exists && (f->leads_here || is_same(&f->src, &f->old)))
+	if (f->exists && (f->leads_here || same_inode(&f->src, &f->old)))
 		return false;
 	return S_ISREG(f->src.st_mode) || !f->exists || !S_ISDIR(f->old.st_mode);
 }

@@ -37,13 +37,6 @@ struct facts {
 	enum { CONTENT_UNKNOWN, CONTENT_EQUAL, CONTENT_DIFFERS } content;
 	/* Is old the file of options.link_dest, unchanged? */
 	enum { EARLIER_UNKNOWN, EARLIER_SAME, EARLIER_OTHER } earlier;
-	/* Of a file with several names in SRC, decide_name(): is its copy there? */
-	enum {
-		NAME_FIRST,  /* not begun: this is the one that is copied */
-		NAME_WAITS,  /* begun */
-		NAME_COPIED, /* complete */
-		NAME_TWICE   /* it is, or gets, this very name */
-	} name;
 };
 
 enum act {
@@ -54,11 +47,7 @@ enum act {
 	ACT_SAME,    /* it is a name of SRC, or of the earlier copy, as it was to become */
 	ACT_SKIP,
 	ACT_RIVAL, /* it is the copy of another entry */
-	ACT_REFUSE,
-	/* Of decide_name(): */
-	ACT_LINK,  /* it becomes another name of the copy */
-	ACT_LATER, /* ... when that is complete */
-	ACT_TWICE  /* it is listed twice: nothing is done */
+	ACT_REFUSE
 };
 
 struct decision {
@@ -84,8 +73,26 @@ struct decision {
 struct decision decide(const struct ground *, const struct facts *,
 		       const struct fcopy_tree_options *);
 
-/* Of what is made, or is there: what follows if the file has several names in SRC. */
-enum act decide_name(const struct facts *, const struct decision *);
+/* The copy of an operand that is a directory has ended. */
+struct end_facts {
+	bool stopped;   /* it was cancelled, or a failure has ended all */
+	bool failed;    /* an entry */
+	bool goes_on;   /* ... which prevents no commit: options.keep_going */
+	bool fresh;     /* it is a new tree, without its name */
+	bool committed; /* an earlier run has given it its name */
+	bool part;      /* it was built in a part */
+	bool published; /* ... that a later run finds */
+	bool unsound;   /* files that look complete may not be */
+	int result;     /* of the commit, or 0: none was tried */
+};
+enum fate {
+	FATE_COMMIT,
+	FATE_STAY, /* as it is: it has its name */
+	FATE_KEEP, /* as a part, which --resume continues */
+	FATE_REMOVE
+};
+enum fate decide_fate(const struct end_facts *);
+
 /* May a link to a copy replace what has the name? Of a file, only where a copy of it might. */
 bool decide_link_replaces(const struct ground *, const struct facts *,
 			  const struct fcopy_tree_options *);

@@ -283,7 +283,7 @@ static ssize_t get_opened_attribute(const struct place *p, const char *name, cha
 		errno = ENOENT;
 		return -1;
 	}
-	if (fstat(fd, &st) == 0 && st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino) {
+	if (fstat(fd, &st) == 0 && same_inode(&st, &p->st)) {
 		n = fgetxattr(fd, name, value, size);
 		err = errno;
 	}

@@ -2,6 +2,7 @@
  * Makes and ends backups: see slot.h.
  */
 #define _GNU_SOURCE
+#include "io/io.h"
 #include "io/libc.h"
 #include "io/system.h"
 #include "slot.h"
@@ -174,8 +175,7 @@ static bool is_kept(const struct backup *b, int home, const char *name, int dir)
 {
 	struct stat st, kept;
 	return b->stage == BACKUP_LINKED && fstatat(home, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstatat(dir, b->name, &kept, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == kept.st_dev &&
-	       st.st_ino == kept.st_ino;
+	       fstatat(dir, b->name, &kept, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&st, &kept);
 }
 
 int backup_keep(struct backup *b, int home, const char *name, int dir, const char **call)

@@ -4,6 +4,7 @@
  * again.
  */
 #define _GNU_SOURCE
+#include "io/io.h"
 #include "io/libc.h"
 #include "io/system.h"
 #include "part/private.h"
@@ -16,10 +17,9 @@
 
 #define TRIES 100 /* each fails if another process has just replaced the file, too */
 
-static bool same_inode(const struct stat *a, const struct stat *b)
+static bool same_entry(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	       !((a->st_mode ^ b->st_mode) & S_IFMT);
+	return same_inode(a, b) && !((a->st_mode ^ b->st_mode) & S_IFMT);
 }
 
 bool exchange_is_same(int dir, const struct stat *now, const struct stat *old)
@@ -28,7 +28,7 @@ bool exchange_is_same(int dir, const struct stat *now, const struct stat *old)
 	    now->st_mtim.tv_nsec != old->st_mtim.tv_nsec || now->st_size != old->st_size ||
 	    (now->st_mode ^ old->st_mode) & S_IFMT)
 		return false;
-	return same_inode(now, old) ||
+	return same_entry(now, old) ||
 	       (now->st_dev == old->st_dev && system_has(dir, SYSTEM_RENUMBERS));
 }
 
@@ -48,7 +48,7 @@ static int exchange_back(int home, const char *from, int dir, const char *name,
 	for (int tries = 0; tries < TRIES; tries++) {
 		if (renameat2(home, from, dir, name, RENAME_EXCHANGE) == 0) {
 			if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) == 0 &&
-			    same_inode(&out, ours))
+			    same_entry(&out, ours))
 				return -EEXIST;
 		} else if (errno != ENOENT) {
 			break;
@@ -91,7 +91,7 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 	}
 	if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) < 0) /* what came out is unknown */
 		return exchange_back(home, from, dir, name, &ours);
-	if (!exchange_is_same(dir, &out, old) && !same_inode(&out, &ours))
+	if (!exchange_is_same(dir, &out, old) && !same_entry(&out, &ours))
 		return hands_out ? EXCHANGE_ANOTHER : exchange_back(home, from, dir, name, &ours);
 	return drop_old(home, from, dir, name, &ours);
 }

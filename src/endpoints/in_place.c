@@ -54,7 +54,7 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64
 	const struct place *p = &file_of(e)->place;
 	if (fstat(e->fd, &e->st) < 0)
 		return error_call(error, "fstat", e->path, errno);
-	if (e->st.st_dev != p->st.st_dev || e->st.st_ino != p->st.st_ino)
+	if (!same_inode(&e->st, &p->st))
 		return error_refuse(error, e->path, ESTALE, "was replaced while it was opened",
 				    FCOPY_ADVICE_NONE);
 	if (!S_ISBLK(e->st.st_mode))
@@ -89,7 +89,7 @@ static int open_truncated(const struct place *p, int flags)
 	if (path < 0)
 		return -1;
 	int fd = -1, err = ESTALE;
-	if (fstat(path, &st) == 0 && st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino) {
+	if (fstat(path, &st) == 0 && same_inode(&st, &p->st)) {
 		fd = open(io_proc_path(path).text, flags | O_TRUNC);
 		err = errno;
 	}

@@ -210,8 +210,7 @@ int operand_check_device(const struct operand *dst, bool replaces, struct fcopy_
 	    fstat(dst->place.dir, &dir) < 0 || dir.st_dev != dev.st_dev)
 		return 0;
 	bool itself = dir.st_ino == dev.st_ino, mounted = dev.st_dev != root.st_dev;
-	bool shared = stat("/dev/shm", &shm) == 0 && shm.st_dev == dir.st_dev &&
-		      shm.st_ino == dir.st_ino;
+	bool shared = stat("/dev/shm", &shm) == 0 && same_inode(&shm, &dir);
 	if (shared || (!itself && !mounted))
 		return 0;
 	error_refuse(e, dst->path, ENODEV,

@@ -126,8 +126,7 @@ int place_share(struct place *p, const struct place *other, const char *path, st
 static bool leads_there(const struct place *p)
 {
 	struct stat st;
-	return fstatat(p->dir, p->name, &st, 0) == 0 && st.st_dev == p->st.st_dev &&
-	       st.st_ino == p->st.st_ino;
+	return fstatat(p->dir, p->name, &st, 0) == 0 && same_inode(&st, &p->st);
 }
 
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
@@ -150,8 +149,7 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	if (found.place.dir < 0)
 		return error_operation(e, "open of its directory", "open", path, -found.place.dir);
 	r = place_stat(&found.place, path, e);
-	if (r == 0 && (!found.place.exists || found.place.st.st_dev != p->st.st_dev ||
-		       found.place.st.st_ino != p->st.st_ino))
+	if (r == 0 && (!found.place.exists || !same_inode(&found.place.st, &p->st)))
 		r = error_refuse(e, path, ESTALE, "its target moved while it was opened",
 				 FCOPY_ADVICE_NONE);
 	if (r < 0) {

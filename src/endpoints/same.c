@@ -5,6 +5,7 @@
 #include "same.h"
 #include "error.h"
 #include "io/hash.h"
+#include "io/io.h"
 #include "io/libc.h"
 
 #include <fcntl.h>
@@ -17,8 +18,7 @@ bool same_file(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
 		return a->st_rdev == b->st_rdev;
-	return (S_ISREG(a->st_mode) || S_ISFIFO(a->st_mode)) && a->st_dev == b->st_dev &&
-	       a->st_ino == b->st_ino;
+	return (S_ISREG(a->st_mode) || S_ISFIFO(a->st_mode)) && same_inode(a, b);
 }
 
 #define CLOCK_TRIES 50 /* of a millisecond: longer than the tick of a file's timestamps */

@@ -11,7 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+
+/* While one of them is open, no other inode has its number. */
+static inline bool same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
 #define IO_AT_POSITION ((off_t)-1) /* use and move the descriptor's file offset */
 #define IO_UNCACHED    0x80        /* RWF_DONTCACHE, Linux 6.14: the headers may be older */

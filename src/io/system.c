@@ -126,6 +126,15 @@ bool system_is_lost_found(int dir, const char *name)
 	       system_has(dir, SYSTEM_RECOVERS);
 }
 
+int system_is_mount_root(int fd)
+{
+	struct statx sx;
+	if (statx(fd, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
+	    !(sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+		return -1;
+	return !!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000 /* Linux 5.8 */
 #endif

@@ -36,6 +36,9 @@ enum system_property {
 unsigned system_type(int fd);
 bool system_type_has(unsigned type, enum system_property);
 bool system_has(int fd, enum system_property);
+/* Is the open directory the root of a mount? 1; 0: no, as a subvolume of btrfs, which has another
+ * device than the directory above it; -1: the kernel does not say. */
+int system_is_mount_root(int fd);
 /* Does a file keep its inode number as long as it exists, also for the next mount? */
 bool system_numbers_last(int fd);
 /* The step in which all file systems of this type store modification times, in ns; 0: they store

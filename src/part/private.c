@@ -87,7 +87,7 @@ bool private_has_name(int fd, int parent, const char *name)
 	struct stat st, named;
 	errno = 0;
 	return fstat(fd, &st) == 0 && fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       named.st_dev == st.st_dev && named.st_ino == st.st_ino;
+	       same_inode(&named, &st);
 }
 
 bool private_may_have_name(int fd, int parent, const char *name)

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "list.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 #include "job.h"
 #include "tree/directory.h"
 #include "tree/links.h"
@@ -127,15 +128,15 @@ void list_leave(struct worker *w)
 	w->list = NULL;
 }
 
-static bool same_inode(const struct linked *a, const struct linked *b)
+static bool linked_same(const struct linked *a, const struct linked *b)
 {
-	return a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino;
+	return same_inode(&a->st, &b->st);
 }
 
 static int compare_linked(const void *a_, const void *b_)
 {
 	const struct linked *a = a_, *b = b_;
-	if (same_inode(a, b))
+	if (linked_same(a, b))
 		return strcmp(a->path, b->path);
 	if (a->st.st_dev != b->st.st_dev)
 		return a->st.st_dev < b->st.st_dev ? -1 : 1;
@@ -160,13 +161,13 @@ static void list_inodes(struct lister *l)
 	if (l->links > 0)
 		qsort(n, l->links, sizeof(*n), compare_linked);
 	for (size_t i = 0, end; i < l->links; i = end) {
-		for (end = i + 1; end < l->links && same_inode(&n[i], &n[end]);)
+		for (end = i + 1; end < l->links && linked_same(&n[i], &n[end]);)
 			end++;
 		list_add_file(l, l->last, n[i].path, &n[i].st, end > i + 1);
 	}
 	buffer_write(l, l->last, NULL);
 	for (size_t i = 0, first = 0; i < l->links; i++) {
-		if (!same_inode(&n[first], &n[i]))
+		if (!linked_same(&n[first], &n[i]))
 			first = i;
 		/* A directory may list a name twice. */
 		else if (i > first && strcmp(n[i - 1].path, n[i].path) != 0)

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "output.h"
+#include "io/io.h"
 #include "patient.h"
 #include "show.h"
 
@@ -139,7 +140,7 @@ void output_abandon(struct output *o)
 		return;
 	if (o->created && fstat(o->fd, &st) == 0 &&
 	    fstatat(o->dir, output_name(o), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    named.st_dev == st.st_dev && named.st_ino == st.st_ino)
+	    same_inode(&named, &st))
 		unlinkat(o->dir, output_name(o), 0);
 	fclose(o->f);
 	output_end(o);
@@ -256,7 +257,7 @@ int output_claim_standard(struct cli *cli)
 static bool is_same_file(const char *path, const struct stat *st)
 {
 	struct stat other;
-	return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+	return stat(path, &other) == 0 && same_inode(&other, st);
 }
 
 /* Does the operand name a descriptor of this file? dash: the descriptor that - stands for. */
@@ -265,8 +266,7 @@ static bool is_same_descriptor(const char *operand, int dash, const struct stat 
 	struct stat other;
 	int fd;
 	fcopy_operand_kind(operand, dash, &fd);
-	return fd >= 0 && fstat(fd, &other) == 0 && other.st_dev == st->st_dev &&
-	       other.st_ino == st->st_ino;
+	return fd >= 0 && fstat(fd, &other) == 0 && same_inode(&other, st);
 }
 
 /* Which operand is which is unknown, unless cli->dst is set. */

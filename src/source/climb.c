@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "climb.h"
+#include "io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@ int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, con
 			r = -errno;
 			break;
 		}
-		if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
+		if (same_inode(&st, &below))
 			r = 0; /* the parent of / is / */
 		else if (visit(&st, arg))
 			r = 1;

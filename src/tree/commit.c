@@ -313,13 +313,27 @@ static void commit_report(const struct building *r, const struct directory *d,
 		report_operand_outcome(t, o, r->to->path, NULL);
 }
 
+static enum fate commit_fate(const struct building *r, int result)
+{
+	struct tree *t = r->tree;
+	return decide_fate(&(struct end_facts){
+	    .stopped = tree_stopped(t),
+	    .failed = t->root.failures > 0,
+	    .goes_on = t->options->keep_going && !t->root.doubtful,
+	    .fresh = root_is_new(r),
+	    .committed = r->committed,
+	    .part = r->part.fd >= 0,
+	    .published = r->part.published,
+	    .unsound = r->unsound,
+	    .result = result,
+	});
+}
+
 int commit_end(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	int result = 0;
-	bool complete = t->root.failures == 0,
-	     goes_on = t->options->keep_going && !t->root.doubtful;
-	if ((!tree_stopped(t) && (complete || goes_on || !root_is_new(r))) || r->committed) {
+	if (commit_fate(r, 0) == FATE_COMMIT) {
 		struct outcome o = directory_outcome(t, d);
 		result = commit_root(r, d, &o);
 		if (result == 0) {
@@ -327,27 +341,20 @@ int commit_end(struct building *r, struct directory *d)
 			return t->root.failures == 0 ? 0 : -EIO;
 		}
 	}
-	if (r->committed) {
-		commit_close_part(r, true);
-		return result;
-	}
-	admit_end(t, d);
-	if (tree_stopped(t) && !t->root.committed) {
-		if (r->part.published && !r->unsound)
-			commit_keep(r);
-		else if (root_is_new(r))
-			commit_remove(r);
-		return t->stop ? t->stop : -EINTR;
-	}
-	/* A part beside a DST that exists could not be resumed. An unsound one must not be. What
-	 * was not built in a part cannot become one. */
-	if (root_is_new(r) &&
-	    (r->unsound || r->part.fd < 0 || (result == -EEXIST && !r->part.published)))
-		commit_remove(r);
-	else if (root_is_new(r)) {
+	const bool stopped = tree_stopped(t) && !t->root.committed;
+	if (!r->committed)
+		admit_end(t, d);
+	switch (commit_fate(r, result < 0 ? result : -EIO)) {
+	case FATE_KEEP:
 		commit_keep(r);
 		if (result == -ENOENT) /* moved: the name is not that of this part */
 			t->report->part[0] = '\0';
+		break;
+	case FATE_REMOVE: commit_remove(r); break;
+	case FATE_STAY:
+	case FATE_COMMIT: commit_close_part(r, true); break;
 	}
-	return result < 0 ? result : -EIO;
+	if (stopped && !r->committed)
+		return t->stop ? t->stop : -EINTR;
+	return result < 0 || r->committed ? result : -EIO;
 }

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "inodes.h"
+#include "io/io.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
@@ -79,7 +80,7 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	char path[PATH_MAX];
 	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	*met = there ? st.st_ino : 0;
-	*source = there && src->st_dev == st.st_dev && src->st_ino == st.st_ino;
+	*source = there && same_inode(src, &st);
 	if (there && (inodes_has(t->backups, &st) || rivals_made(t, &named, &st) ||
 		      same_output(&t->options->copy, &st)))
 		return true;
@@ -200,7 +201,7 @@ bool displace_may(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	char path[PATH_MAX];
-	if (!o->confirm || e->confirmed)
+	if (!o->confirm)
 		return true;
 	entry_path(e, false, path, sizeof(path));
 	pthread_mutex_lock(&w->tree->lock);
@@ -220,7 +221,6 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 	struct stat old;
 	if (!t->options->dry_run && !displace_may(w, e))
 		return false;
-	d->asked = true;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISDIR(old.st_mode) && !written &&
 	     (t->options->dry_run ||
@@ -246,7 +246,6 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 		return true;
 	if (is->asks && !displace_may(w, e))
 		return false;
-	d->asked = is->asks;
 	const int r = is->backup ? displace_prepare(w, e, d, &call) : 0;
 	if (r < 0)
 		displace_refuse(w, e, call, r);

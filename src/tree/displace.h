@@ -12,7 +12,6 @@
 #include "tree.h"
 
 struct displaced {
-	bool asked; /* options.confirm has allowed it */
 	struct backup backup;
 	struct cleared cleared; /* by a mirror */
 	struct worker *worker;  /* of the backup: whose copy, and of which entry */
@@ -22,7 +21,6 @@ struct displaced {
 /* Nothing is displaced yet. */
 static inline void displace_none(struct displaced *d)
 {
-	d->asked = false;
 	d->backup.name[0] = d->cleared.name[0] = '\0';
 	d->backup.left = 0;
 	d->backup.any = false;

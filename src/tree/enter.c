@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
+#include "io/io.h"
+#include "io/system.h"
 #include "mirror.h"
 #include "opened.h"
 #include "pool.h"
@@ -26,7 +28,7 @@
 static bool is_cycle(const struct directory *d, const struct stat *st)
 {
 	for (; d; d = d->parent)
-		if (d->st.st_dev == st->st_dev && d->st.st_ino == st->st_ino)
+		if (same_inode(&d->st, st))
 			return true;
 	return false;
 }
@@ -269,31 +271,19 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 					  const struct stat *st)
 {
 	const struct directory *root = e->dir;
-	struct statx sx;
 	if (st->st_dev == t->root.src_dev && st->st_ino == t->root.src_ino)
 		return "is SRC itself: nothing in it is changed";
 	if (rivals_are_source(t, st))
 		return DECIDE_SOURCE;
 	if (t->options->keep_directory_symlink && rivals_is_below_source(t, dst) != 0)
 		return "leads into SRC: nothing in it is changed";
-	if (st->st_dev == e->dir->dst_dev && (statx(dst, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
-					      !(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)))
+	if (st->st_dev == e->dir->dst_dev && system_is_mount_root(dst) <= 0)
 		return NULL;
 	while (root->parent)
 		root = root->parent;
 	return inside_by_mount(t->mounts, root->src, dst, false)
 		   ? "is a mount point of what is inside SRC: nothing in it is changed"
 		   : NULL;
-}
-
-/* It is on another file system. Is it a mount point? A subvolume of btrfs is none, although its
- * device has another number. */
-static bool directory_is_mount(int fd)
-{
-	struct statx sx;
-	return statx(fd, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
-	       !(sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) ||
-	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
 /* Its entries are copied next. */
@@ -317,7 +307,7 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 	d->list = e->listed;
 	d->rest = e->listed ? e->listed->below : NULL;
 	if (mounted && !e->listed)
-		report_not_entered(w, e, directory_is_mount(d->src));
+		report_not_entered(w, e, system_is_mount_root(d->src) != 0);
 	opened_add(t, d);
 	struct item item = {.dir = d};
 	if (mounted)

@@ -338,8 +338,7 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 			entry_copy(w, &(struct entry){.dir = dir,
 						      .name = waits->name,
 						      .as = waits->name,
-						      .follow = first->follow,
-						      .confirmed = waits->confirmed});
+						      .follow = first->follow});
 		aside_end(w);
 		if (r == 0)
 			opened_unuse(w->tree, dir);
@@ -413,12 +412,21 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 		entry_copy_file(w, e, fd, &from);
 }
 
+/* Makes room for the entry. Returns false if the outcome is known. */
+static bool entry_displaces(struct worker *w, const struct entry *e)
+{
+	const struct decision *d = &w->decision;
+	return !(d->clears || d->asks || d->backup) || displace_begin(w, e, w->displaced);
+}
+
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
  * never opened: opening it could block, or have an effect on a device. */
 static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	struct displaced displaced;
+	struct copied copied;
+	char name[NAME_MAX + 1];
 	struct outcome *is = w->outcome;
 	displace_none(&displaced);
 	is->type = st->st_mode & S_IFMT;
@@ -429,14 +437,19 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	const bool left = facts_decide(w, e, fd);
 	if (!left)
 		admit_changes(w->tree, e->dir);
-	const bool unchanged = left && outcome_is_there(is);
-	const bool displaces = w->decision.clears || w->decision.asks || w->decision.backup;
-	bool made = left || (displaces && !displace_begin(w, e, &displaced));
 	/* An unchanged name may have to become a link to another one. */
-	const bool linked = links_may_exist(w, st) && !o->link && (left ? unchanged : !made);
+	const bool linked = links_may_exist(w, st) && !o->link && (!left || outcome_is_there(is));
 	w->tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
-	const bool first = !linked || links_claim(w, e, st, e->confirmed || displaced.asked);
-	made |= !first;
+	const enum name_state other = linked ? links_claim(w, e, st, &copied, name) : NAME_FIRST;
+	const bool known = other == NAME_WAITS || other == NAME_TWICE;
+	/* Not before that: a thread that takes an entry that waits finds DST as it was. */
+	const bool stays = left || known || !entry_displaces(w, e);
+	bool first = linked && other == NAME_FIRST;
+	if (other == NAME_COPIED && (left || !stays))
+		first = links_use(w, e, st, &copied);
+	if (other == NAME_COPIED)
+		directory_unref(copied.dir);
+	bool made = stays || (linked && !first);
 	if (!made && !o->dry_run) {
 		entry_make(w, e, fd, st);
 	} else {
@@ -450,7 +463,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	place_close(&w->place);
 	if (displace_ends(&displaced))
 		displace_end(w, e, &displaced, outcome_is_made(is));
-	if (linked && first)
+	if (first)
 		entry_copy_waiting(w, e, links_done(w, e, st, outcome_is_there(is)));
 }
 

@@ -5,6 +5,7 @@
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "endpoints/slot.h"
+#include "io/io.h"
 #include "report.h"
 #include "rivals.h"
 #include "update.h"
@@ -13,11 +14,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-
-static bool same_inode(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
 
 /* Are SRC and DST one name? */
 static bool is_same_name(const struct entry *e)
@@ -205,9 +201,6 @@ bool facts_decide(struct worker *w, const struct entry *e, int fd)
 		case ACT_SKIP: w->outcome->action = FCOPY_ACTION_SKIPPED; return true;
 		case ACT_RIVAL: rivals_report(w, e); return true;
 		case ACT_REFUSE: facts_refuse(w, e); return true;
-		case ACT_LINK:
-		case ACT_LATER:
-		case ACT_TWICE: return true; /* of links.h */
 		}
 	}
 }

@@ -136,7 +136,7 @@ static int hard_link_is_made(const struct origin *o, int to, const char *as)
 				: fstat(o->fd, &a);
 	if (r < 0 || fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return same_inode(&a, &b);
 }
 
 /* Are names of DST left alone that have the right content? */

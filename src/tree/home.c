@@ -8,6 +8,7 @@
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "endpoints/slot.h"
+#include "io/io.h"
 #include "report.h"
 #include "root.h"
 
@@ -191,8 +192,7 @@ int home_open_committed(struct building *r, const struct stat *dst)
 		return state == PART_FRESH ? HOME_EXISTS : home_fail_part(r);
 	r->dst = openat(r->to->place.dir, r->to->place.name,
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->dst >= 0 && fstat(r->dst, &st) == 0 && st.st_ino == dst->st_ino &&
-	    st.st_dev == dst->st_dev) {
+	if (r->dst >= 0 && fstat(r->dst, &st) == 0 && same_inode(&st, dst)) {
 		r->committed = true;
 		r->slot.how = HOW_FINAL;
 		r->mode = r->part.journal.data.mode;

@@ -176,13 +176,13 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 	return true;
 }
 
-static bool links_wait(struct link *k, const struct entry *e, bool confirmed)
+static bool links_wait(struct link *k, const struct entry *e)
 {
 	size_t length = strlen(e->name);
 	struct waiter *waits = malloc(sizeof(*waits) + length + 1);
 	if (!waits)
 		return false;
-	*waits = (struct waiter){.next = k->waiters, .dir = e->dir, .confirmed = confirmed};
+	*waits = (struct waiter){.next = k->waiters, .dir = e->dir};
 	memcpy(waits->name, e->name, length + 1);
 	__atomic_add_fetch(&e->dir->pending, 1, __ATOMIC_RELAXED);
 	directory_ref(e->dir);
@@ -238,21 +238,12 @@ static void links_warn_left(struct worker *w, const struct entry *e)
 	report_warning(w, e, &error);
 }
 
-/* A complete copy exists: this name becomes a link to it. The lock is held, and released. Returns
- * as links_claim(). */
-static bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
-		      struct link **at)
+bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
+	       const struct copied *copied)
 {
 	struct links *l = w->tree->links;
-	struct link *k = *at;
-	char name[NAME_MAX + 1];
-	const struct copied copied = {.dir = k->dir, .name = name, .made = k->made};
-	strcpy(name, k->name);
-	directory_ref(copied.dir);
-	pthread_mutex_unlock(&l->lock);
 	const char *call;
-	int r = hard_link_make(w, e, st, &copied, &call);
-	directory_unref(copied.dir);
+	int r = hard_link_make(w, e, st, copied, &call);
 	if (r == HARD_LINK_KNOWN)
 		return false;
 	if (r == ENDPOINT_RIVAL) {
@@ -281,7 +272,7 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 	if (!links_explain(w, e, r, call))
 		return false;
 	pthread_mutex_lock(&l->lock);
-	at = links_find(l, st);
+	struct link **at = links_find(l, st);
 	/* The old copy can have no more names: this one is the first of those that follow. */
 	if (r == -EMLINK && *at && (*at)->complete) {
 		nlink_t left = (*at)->left;
@@ -293,39 +284,43 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 	return true;
 }
 
-bool links_claim(struct worker *w, const struct entry *e, const struct stat *st, bool confirmed)
+enum name_state links_claim(struct worker *w, const struct entry *e, const struct stat *st,
+			    struct copied *copied, char *name)
 {
 	struct links *l = w->tree->links;
-	bool memory = true, waits = false;
+	bool memory = true;
 	struct statx_timestamp birth = link_birth(e);
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
 	bool same = *at && link_is_same(*at, st, birth);
-	w->facts.name = !same                                                     ? NAME_FIRST
-			: (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0 ? NAME_TWICE
-			: (*at)->complete                                         ? NAME_COPIED
-										  : NAME_WAITS;
-	const enum act act = decide_name(&w->facts, &w->decision);
-	if (*at && act == ACT_LINK)
-		return links_use(w, e, st, at);
 	if (*at && !same && (*at)->complete) {
 		link_free(links_remove(l, at));
 		at = links_find(l, st);
 	}
-	if (*at && act == ACT_LATER) {
-		memory = waits = links_wait(*at, e, confirmed);
-	} else if (act != ACT_TWICE && !*at) {
+	enum name_state is = !same                                                     ? NAME_FIRST
+			     : (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0 ? NAME_TWICE
+			     : (*at)->complete                                         ? NAME_COPIED
+										       : NAME_WAITS;
+	if (is == NAME_COPIED) {
+		*copied = (struct copied){.dir = (*at)->dir, .name = name, .made = (*at)->made};
+		strcpy(name, (*at)->name);
+		directory_ref(copied->dir);
+	} else if (is == NAME_WAITS) {
+		memory = links_wait(*at, e);
+		w->outcome->stage = memory ? OUTCOME_LATER : w->outcome->stage;
+	} else if (is == NAME_TWICE) {
+		w->outcome->stage = OUTCOME_NONE;
+	} else if (!*at) {
 		/* In a part, a name that is listed twice must find its row. */
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several &&
 			     !w->tree->root.ground.journal;
 		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
 	}
 	pthread_mutex_unlock(&l->lock);
-	if (!memory)
-		tree_stop(w->tree, ENOMEM);
-	if (waits || act == ACT_TWICE)
-		w->outcome->stage = waits ? OUTCOME_LATER : OUTCOME_NONE;
-	return !waits && act != ACT_TWICE;
+	if (memory)
+		return is;
+	tree_stop(w->tree, ENOMEM);
+	return NAME_FIRST;
 }
 
 struct waiter *links_done(struct worker *w, const struct entry *e, const struct stat *st,

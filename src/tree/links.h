@@ -18,16 +18,33 @@ static inline bool links_may_exist(const struct worker *w, const struct stat *st
 	return ground_links(&w->tree->root.ground, o) &&
 	       (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
 }
-/* Of an entry whose st_nlink is above 1: true if it has to be copied, or left as it is, and
- * links_done() called then. false: the outcome is known: it became a link, failed, or waits for the
- * thread that is copying the first name. confirmed: see struct entry. */
-bool links_claim(struct worker *, const struct entry *, const struct stat *, bool confirmed);
+/* A complete copy of the inode. */
+struct copied {
+	struct directory *dir; /* NULL: it is open as `at`, and private */
+	int at;
+	const char *name;
+	struct identity made;
+};
+/* Of a file with several names in SRC: is its copy there? */
+enum name_state {
+	NAME_FIRST, /* not begun: this name is copied, or left as it is; then links_done() is called
+		     */
+	NAME_WAITS, /* begun by another thread, which copies this name next */
+	NAME_COPIED, /* complete: links_use() is called */
+	NAME_TWICE   /* it is, or gets, this very name: nothing is done */
+};
+/* Of an entry whose st_nlink is above 1, before anything is displaced for it. NAME_COPIED: *copied
+ * is where, with its name in name[NAME_MAX + 1]; the caller lets its directory go. */
+enum name_state links_claim(struct worker *, const struct entry *, const struct stat *,
+			    struct copied *, char *name);
+/* Makes the entry a link to the copy. Returns false if the outcome is known, otherwise true: as for
+ * the first name. */
+bool links_use(struct worker *, const struct entry *, const struct stat *, const struct copied *);
 /* The copy that links_claim() asked for is complete or failed. Returns the names that waited for
  * it: the caller copies each like any entry, frees it, and releases its directory. */
 struct waiter {
 	struct waiter *next;
 	struct directory *dir; /* held, and pending */
-	bool confirmed;
 	char name[];
 };
 struct waiter *links_done(struct worker *, const struct entry *, const struct stat *,
@@ -43,12 +60,6 @@ struct waiter *links_done(struct worker *, const struct entry *, const struct st
  * entry has to be copied. -EEXIST: the link may not replace what is there. ENDPOINT_RIVAL: that is
  * the copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
  * copy follows. -ESTALE: another user may have given the copy's name to another inode. */
-struct copied {
-	struct directory *dir; /* NULL: it is open as `at`, and private */
-	int at;
-	const char *name;
-	struct identity made;
-};
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
 /* options.link_dest: links the entry to its unchanged earlier copy, or would. Returns 1 if its

@@ -7,6 +7,7 @@
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "endpoints/slot.h"
+#include "io/io.h"
 #include "io/system.h"
 #include "mirror.h"
 #include "opened.h"
@@ -49,14 +50,10 @@ bool mirror_is_own(const char *name)
 	return strcmp(name, MARKER) == 0 || temporary_is_drawn(name) || part_is_name(name);
 }
 
-/* A subvolume of btrfs has another device than the directory above it, and is no mount point. */
 static bool mirror_is_mount(int fd, const struct stat *st, dev_t above)
 {
-	struct statx sx;
-	if (statx(fd, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
-	    !(sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
-		return st->st_dev != above;
-	return sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+	const int root = system_is_mount_root(fd);
+	return root < 0 ? st->st_dev != above : root > 0;
 }
 
 /* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is
@@ -165,7 +162,7 @@ static int mirror_open_above(struct mirror_run *x, int fd, const struct stat *ab
 	const int up = fd < 0 ? -1
 			      : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 	int err = up < 0 || fstat(up, &st) < 0 ? errno : 0;
-	if (err == 0 && (st.st_dev != above->st_dev || st.st_ino != above->st_ino))
+	if (err == 0 && !same_inode(&st, above))
 		err = ESTALE;
 	if (err == 0)
 		return up;

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "namesakes.h"
+#include "io/io.h"
 #include "source/reader.h"
 
 #include <fcntl.h>
@@ -75,11 +76,6 @@ static void namesakes_clear(struct namesakes *n)
 	n->note = NULL;
 	n->bucket = NULL;
 	n->count = n->size = n->buckets = 0;
-}
-
-static bool same_inode(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Notes to which inode the name leads, unless that is noted as the one of `index`. */

@@ -5,6 +5,7 @@
 #include "copy/rules.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 #include "part/part.h"
 #include "report.h"
 #include "root.h"
@@ -189,7 +190,7 @@ static int is_met(struct tree *t, const struct below *b, const struct below *top
 	if (r > 0 && *below)
 		r = fstatat(AT_FDCWD, path, &st, flags) == 0 &&
 		    !(t->filter && filter_protects(t->filter, path + start, S_ISDIR(st.st_mode)));
-	return r > 0 && st.st_dev == src->st_dev && st.st_ino == src->st_ino;
+	return r > 0 && same_inode(&st, src);
 }
 
 /* Where one SRC contains another one, each entry is copied once, so that their order has no effect:

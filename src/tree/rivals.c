@@ -5,6 +5,7 @@
 #include "rivals.h"
 #include "endpoints/error.h"
 #include "inodes.h"
+#include "io/io.h"
 #include "io/system.h"
 #include "namesakes.h"
 #include "report.h"
@@ -224,7 +225,7 @@ static bool is_in_another_case(const struct entry *e, const struct stat *st, boo
 	other[n] = '\0';
 	if (all_ascii && (strcmp(other, e->as) == 0 ||
 			  fstatat(e->dir->dst, other, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-			  there.st_dev != st->st_dev || there.st_ino != st->st_ino))
+			  !same_inode(&there, st)))
 		return false;
 	return !was_listed(e->dir, e->as) && !(is_new && rivals_is_listed(e->dir->dst, e->as));
 }
@@ -363,7 +364,7 @@ static bool is_same_source(const struct search *s)
 	struct stat src, dst;
 	const struct entry *e = s->e;
 	return s->rival[0] && namesakes_stat(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
-	       src.st_dev == s->src.st_dev && src.st_ino == s->src.st_ino &&
+	       same_inode(&src, &s->src) &&
 	       (is_symlink(e->dir->dst, e->as) || is_symlink(e->dir->dst, s->rival));
 }
 
@@ -391,8 +392,7 @@ bool rivals_share(struct tree *t, const struct entry *e)
 static bool still_leads(const struct entry *e, const struct stat *st)
 {
 	struct stat now;
-	return fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       now.st_dev == st->st_dev && now.st_ino == st->st_ino;
+	return fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
 }
 
 /* The look for another name of SRC is true only while the file has its name: an entry that takes

@@ -28,7 +28,7 @@
 static bool root_is_top(const struct stat *st, void *top_)
 {
 	const struct stat *top = top_;
-	return st->st_dev == top->st_dev && st->st_ino == top->st_ino;
+	return same_inode(st, top);
 }
 
 /* Is this directory, or one above it, `top`? 1: it is; 0; -errno with the call. */
@@ -171,7 +171,7 @@ static int root_check_same(const struct building *r)
 		return 0;
 	if (fstat(r->dst, &now) < 0)
 		return root_fail(r, "fstat", errno);
-	if (now.st_dev == st->st_dev && now.st_ino == st->st_ino)
+	if (same_inode(&now, st))
 		return 0;
 	return root_refuse(r, ESTALE, "was moved or replaced by another process",
 			   FCOPY_ADVICE_NONE);
@@ -196,8 +196,7 @@ static int root_open_symlink(struct building *r)
 	if (r->dst < 0 && errno == ENOTDIR)
 		return root_refuse_other(r);
 	int result = r->dst < 0 || fstat(r->dst, &st) < 0 ? root_fail(r, "open", errno) : 0;
-	if (result == 0 && st.st_dev == r->from->place.st.st_dev &&
-	    st.st_ino == r->from->place.st.st_ino)
+	if (result == 0 && same_inode(&st, &r->from->place.st))
 		result = root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (result == 0)
 		result = root_check_inside(r, r->dst);
@@ -233,7 +232,7 @@ static int root_open(struct building *r)
 		return root_open_symlink(r);
 	if (place->symlink || !S_ISDIR(st->st_mode))
 		return root_refuse_other(r);
-	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
+	if (same_inode(st, &r->from->place.st))
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (rivals_are_source(r->tree, st))
 		return root_refuse(r, EINVAL, DECIDE_SOURCE, FCOPY_ADVICE_USAGE);

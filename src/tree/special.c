@@ -5,6 +5,7 @@
 #include "special.h"
 #include "displace.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 #include "links.h"
 #include "report.h"
 #include "resume.h"
@@ -308,8 +309,7 @@ static bool attributes_are_for(const struct worker *w, const struct stat *now)
 {
 	const struct facts *f = &w->facts;
 	return S_ISREG(now->st_mode) &&
-	       (!f->looked || (f->exists && !w->decision.clears && f->old.st_dev == now->st_dev &&
-			       f->old.st_ino == now->st_ino));
+	       (!f->looked || (f->exists && !w->decision.clears && same_inode(&f->old, now)));
 }
 
 /* Returns false if something else than was looked at has the name. */

@@ -132,7 +132,6 @@ struct entry {
 	const char *as;        /* in dir->dst */
 	unsigned char type;    /* d_type: only a hint */
 	bool follow;           /* a symlink is copied as what it leads to */
-	bool confirmed;        /* options.confirm has allowed that it is replaced */
 	struct listed *listed; /* of a walk of a list; otherwise NULL */
 };
 

@@ -129,7 +129,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	 * follow it. */
 	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 ||
 	    fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    named.st_dev != old->st_dev || named.st_ino != old->st_ino)
+	    !same_inode(&named, old))
 		return 0;
 	if (w->tree->options->dry_run) {
 		w->outcome->action = FCOPY_ACTION_REPAIRED;
@@ -309,7 +309,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd)
 	struct stat earlier;
 	const int found = e->dir->link < 0 || fd < 0 ? -1 : link_dest_find(w, e, fd, &f->src);
 	const bool made = found >= 0 && fstat(found, &earlier) == 0 &&
-			  earlier.st_dev == f->old.st_dev && earlier.st_ino == f->old.st_ino;
+			  same_inode(&earlier, &f->old);
 	if (made && links_may_exist(w, &f->src)) /* another name may become a link to it */
 		w->made = identity_of(found);
 	if (found >= 0)

@@ -210,9 +210,6 @@ static void write_answer(char answer[4], const struct decision *d)
 	case ACT_LEAVE: answer[n++] = '='; break;
 	case ACT_SAME: answer[n++] = '@'; break;
 	case ACT_EARLIER: answer[n++] = 'E'; break;
-	case ACT_LINK: answer[n++] = 'l'; break;
-	case ACT_LATER: answer[n++] = 'w'; break;
-	case ACT_TWICE: answer[n++] = '2'; break;
 	case ACT_SKIP: answer[n++] = 'S'; break;
 	case ACT_RIVAL: answer[n++] = 'R'; break;
 	case ACT_REFUSE: {
@@ -532,24 +529,6 @@ START_TEST(link_dest_changes_no_other_decision)
 }
 END_TEST
 
-START_TEST(one_name_of_a_file_is_copied_and_the_others_become_links)
-{
-	static const enum act wanted[] = {[NAME_FIRST] = ACT_MAKE,
-					  [NAME_WAITS] = ACT_LATER,
-					  [NAME_COPIED] = ACT_LINK,
-					  [NAME_TWICE] = ACT_TWICE};
-	for (unsigned name = 0; name <= NAME_TWICE; name++) {
-		struct facts f = facts_of(FILE_, _i);
-		struct decision d = {.act = ACT_MAKE};
-		f.name = name;
-		check(decide_name(&f, &d) == wanted[name], "made: %u", name);
-		d.act = ACT_LEAVE;
-		check(decide_name(&f, &d) == (name == NAME_FIRST ? ACT_LEAVE : wanted[name]),
-		      "left: %u", name);
-	}
-}
-END_TEST
-
 /* A link replaces only what a copy would: never SRC itself, nor what -n keeps. */
 START_TEST(a_link_to_a_copy_replaces_what_a_copy_would)
 {
@@ -582,6 +561,45 @@ START_TEST(a_link_to_a_copy_replaces_what_a_copy_would)
 }
 END_TEST
 
+START_TEST(what_has_ended_is_committed_kept_or_removed)
+{
+	static const int results[] = {0, -EIO, -EEXIST, -ENOENT};
+	for (unsigned bits = 0; bits < 256; bits++)
+		for (size_t i = 0; i < 4; i++) {
+			const struct end_facts f = {.stopped = bits & 1,
+						    .failed = bits & 2,
+						    .goes_on = bits & 4,
+						    .fresh = bits & 8,
+						    .committed = bits & 16,
+						    .part = bits & 32,
+						    .published = bits & 64,
+						    .unsound = bits & 128,
+						    .result = results[i]};
+			const enum fate fate = decide_fate(&f);
+			const bool ended = !f.stopped && (!f.failed || f.goes_on);
+			set_label("facts %#x, result %d", bits, f.result);
+			if (f.result < 0)
+				check(fate != FATE_COMMIT, "no second commit");
+			else
+				check((fate == FATE_COMMIT) ==
+					  (f.committed || ended || (!f.stopped && !f.fresh)),
+				      "what is complete is committed");
+			if (fate == FATE_COMMIT)
+				continue;
+			check((fate == FATE_STAY) == (f.committed || !f.fresh),
+			      "what has its name is left");
+			if (fate == FATE_STAY)
+				continue;
+			const bool sound = f.part && !f.unsound;
+			check(fate != FATE_KEEP || sound, "only a sound part can be continued");
+			if (sound && (f.published || (!f.stopped && f.result != -EEXIST)))
+				check(fate == FATE_KEEP, "what was copied is kept");
+			else
+				check(fate == FATE_REMOVE, "nobody would find it");
+		}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("decide");
@@ -592,8 +610,8 @@ int main(void)
 	tcase_add_loop_test(c, what_link_dest_has_made_already_is_left, 0,
 			    (int)(sizeof(earlier_rows) / sizeof(*earlier_rows)));
 	tcase_add_loop_test(c, link_dest_changes_no_other_decision, 0, DSTS);
-	tcase_add_loop_test(c, one_name_of_a_file_is_copied_and_the_others_become_links, 0, DSTS);
 	tcase_add_loop_test(c, a_link_to_a_copy_replaces_what_a_copy_would, 0, DSTS);
+	tcase_add_test(c, what_has_ended_is_committed_kept_or_removed);
 	tcase_add_test(c, what_is_not_looked_at_is_made_and_what_cannot_be_seen_is_refused);
 	return run_suite(s);
 }

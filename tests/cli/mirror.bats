@@ -863,6 +863,22 @@ one_inode() {
 	done
 }
 
+@test "a name that waits for the first name of its file displaces nothing before" {
+	need_strace
+	mkdir -p s/b s/z d/b/x d/z/x
+	echo old | tee d/b/x/in >d/z/x/in
+	echo new >s/b/x
+	ln s/b/x s/z/x
+	run --separate-stderr timeout -s KILL "$HANG" strace -f -y -qq -o trace -e signal=none \
+		-e trace=renameat2,pread64 -e inject=pread64:delay_enter=500000:when=1 \
+		"$FCOPY" -q --mirror -j4 s d
+	demand 0
+	[ d/b/x -ef d/z/x ]
+	[ "$(cat d/z/x)" = new ]
+	# Each directory gets a hidden name once, and does not come back in between.
+	[ "$(calls renameat2)" = 2 ]
+}
+
 @test "a name of several of one file takes the place of a directory or a FIFO, also if it waits for the first name" {
 	local kind tries
 	mkdir -p s/b s/z
