@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# mutation.sh [N]: makes N single random changes (40) in src/part, src/tree, src/shard and src/source, one after the other, each
+# mutation.sh [N]: makes N single random changes (40) in src, one after the other, each
 # in a scratch copy of HEAD; a test that executes the changed line must fail, twice. A change that leaves the object code as it
 # was is drawn again. ROOM names one room. A change that no test notices counts as other: judge whether it has an effect at all,
 # and if so write a test. Everything but the scratch copy is read-only: a changed fcopy may remove anything.
@@ -14,7 +14,7 @@ chmod 755 "$work" # also for user nobody
 seed_random
 wanted=${1:-40}
 caught=0
-rooms=(part tree shard source)
+rooms=(cli copy endpoints engines io part shard show source tree)
 [ -z "${ROOM-}" ] || rooms=("$ROOM")
 at=$work/ext4
 
