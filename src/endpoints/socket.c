@@ -26,6 +26,7 @@
 #define GATHER_SIZE     (128 << 10) /* bytes: enough to wake up for, and still in the CPU's cache */
 #define KEEPALIVE_IDLE  60          /* seconds without data before the first keepalive probe */
 #define KEEPALIVE_PAUSE 10          /* ... and between two probes */
+#define FORBIDDEN_MAX   4096        /* clients that a firewall refuses in a row */
 
 int socket_timeout_ms(const struct fcopy_options *options)
 {
@@ -121,7 +122,8 @@ static void socket_close(struct endpoint *e)
 	endpoint_close(e);
 }
 
-/* Is this accept(2) error about one client only? Then the next client can still connect. */
+/* Is this accept(2) error about one client only? Then the next client can still connect. EPERM may
+ * be, of a firewall; or the system's policy denies each call, also if no client waits. */
 static bool next_may_come(int err)
 {
 	switch (err) {
@@ -143,13 +145,15 @@ static bool next_may_come(int err)
 int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], const char **call)
 {
 	struct name peer;
+	unsigned forbidden = 0;
 	int fd;
 	*call = "accept";
 	do {
 		peer = (struct name){.size = sizeof(peer.at)};
 		fd = accept4(listener, (struct sockaddr *)&peer.at, &peer.size,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
-	} while (fd < 0 && errno != EAGAIN && next_may_come(errno));
+	} while (fd < 0 && (errno == EPERM ? forbidden++ < FORBIDDEN_MAX
+					   : errno != EAGAIN && next_may_come(errno)));
 	if (fd < 0)
 		return -errno;
 	/* A listener of the caller has its own value, which the connection inherited. */

@@ -34,7 +34,7 @@ enum want { FAILS, GOES_ON, EITHER };
 
 static const int exhausted[] = {EMFILE, ENOMEM, -1};
 static const int taken[] = {EADDRINUSE, -1};
-static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, -1};
+static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, EPERM, -1};
 static const int bad_option[] = {EINVAL, -1};
 static const int broken[] = {ECONNRESET, EIO, -1};
 static const int cut[] = {ENOTCONN, -1};

@@ -21,7 +21,7 @@
 enum want { ENDS, GOES_ON, LOSES_ONE, EITHER };
 
 static const int exhausted[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, -1};
-static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, -1};
+static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, EPERM, -1};
 static const int broken[] = {EBADF, EIO, -1};
 static const int no_memory[] = {ENOMEM, -1};
 static const int no_thread[] = {EAGAIN, -1};
@@ -156,6 +156,18 @@ static void sweep(void **state)
 	fault_sweep(run.row->call, run.err, once, &run);
 }
 
+/* A policy that denies every accept(2) ends the server. */
+static void is_denied(void **state)
+{
+	static const struct row row = {ENDS, "accept4", NULL};
+	struct run run = {.row = &row, .err = EPERM};
+	(void)state;
+	make_file("src", SIZE, DENSE, 1);
+	fault_set(row.call, 2 + FAULT_EVERY, EPERM);
+	once(&run);
+	assert_true(fault_seen());
+}
+
 /* The cancel flag ends the server too, and that is no success. */
 static void is_cancelled(void **state)
 {
@@ -186,6 +198,7 @@ int main(void)
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, "server", rows[i].call);
+	case_add(is_denied, NULL, "server: every accept4 is denied");
 	case_add(is_cancelled, NULL, "server: cancelled");
 	return cases_run("serve");
 }

@@ -29,7 +29,7 @@ enum want { FAILS, GOES_ON, EITHER };
 static const int exhausted[] = {EMFILE, ENFILE, ENOMEM, -1};
 static const int taken[] = {EADDRINUSE, EACCES, -1};
 static const int unreachable[] = {ECONNREFUSED, ENETUNREACH, ETIMEDOUT, -1};
-static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, EPROTO, -1};
+static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, EPROTO, EPERM, -1};
 static const int bad_option[] = {EINVAL, ENOMEM, -1};
 static const int broken[] = {ECONNRESET, ETIMEDOUT, EIO, -1};
 static const int cut[] = {ENOTCONN, -1};
