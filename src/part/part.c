@@ -109,9 +109,11 @@ int part_describe(struct part *p, const char *dst, const struct journal_fact *so
 			0600);
 	if (p->log < 0)
 		return part_fail(p, "open", errno);
-	if (fstat(data, &st) < 0 || fstat(p->log, &log) < 0 ||
-	    (p->number == 0 && part_find_number(p) < 0))
-		return part_drop_journal(p, "fstat", errno);
+	int r = fstat(data, &st) < 0 || fstat(p->log, &log) < 0 ? -errno : 0;
+	if (r == 0 && p->number == 0)
+		r = part_find_number(p);
+	if (r < 0)
+		return part_drop_journal(p, "fstat", -r);
 	/* A umask may have withheld rights; storage may lack the call. */
 	if ((log.st_mode & 07777) != 0600)
 		(void)!fchmod(p->log, 0600);
@@ -132,9 +134,7 @@ int part_describe(struct part *p, const char *dst, const struct journal_fact *so
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
 		size = part_format(text, size, &facts[i]);
 	part_append(p, text, size);
-	if (!p->lost)
-		return 0;
-	return part_drop_journal(p, "write", errno);
+	return p->lost ? part_drop_journal(p, "write", p->lost) : 0;
 }
 
 /* Two calls must say that it is gone: a part is removed then. */
@@ -237,11 +237,8 @@ void part_append(struct part *p, const char *lines, size_t size)
 	do
 		n = write(p->log, lines, size);
 	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)size) {
-		if (n >= 0)
-			errno = ENOSPC;
-		__atomic_store_n(&p->lost, true, __ATOMIC_RELAXED);
-	}
+	if (n != (ssize_t)size)
+		part_lose(p, n < 0 ? errno : ENOSPC);
 }
 
 void part_note(struct part *p, const struct journal_fact *f)

@@ -56,8 +56,8 @@ struct part {
 	char public[NAME_MAX + 1]; /* NAME.fcopy-part */
 	uint64_t number;           /* see above */
 	bool published;
-	bool exposed;           /* the storage has no owners or modes: other users may enter it */
-	bool lost;              /* an append failed: nothing more is noted; atomic */
+	bool exposed; /* the storage has no owners or modes: other users may enter it */
+	int lost;     /* the errno of an append that failed: nothing more is noted; atomic */
 	struct journal journal; /* of an earlier run */
 	/* Why the last call failed: a reason and an advice, or a system call; and its errno. */
 	const char *reason, *call;
@@ -134,6 +134,10 @@ bool part_same_source(const struct part *, const struct journal_fact *source, ui
 
 /* Adds lines to the journal. A failure never fails the copy: it only ends the journal. */
 void part_append(struct part *, const char *lines, size_t size);
+static inline void part_lose(struct part *p, int err)
+{
+	__atomic_store_n(&p->lost, err, __ATOMIC_RELAXED);
+}
 void part_note(struct part *, const struct journal_fact *);
 /* Starts a run that continues `data`, of which so many bytes are known to be complete. */
 void part_note_run(struct part *, off_t prefix);

@@ -195,7 +195,7 @@ static int job_begin(struct job *j)
 					    .text = job,
 					    .size = strlen(job)});
 	if (r == 0 && p->lost)
-		r = part_fail(p, "write", ENOSPC);
+		r = part_fail(p, "write", p->lost);
 	if (r == 0 && (r = part_share(p)) == 0)
 		r = part_publish(p, &data);
 	if (r == 0) /* it may have been locked again */

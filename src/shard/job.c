@@ -262,9 +262,8 @@ int job_note_commit(struct job *j, const struct stat *data)
 	part_note(&j->part, &(struct journal_fact){.kind = JOURNAL_COMMIT,
 						   .number = j->sum + j->restated,
 						   .source = c});
-	if (j->part.lost || fdatasync(j->part.log) < 0)
-		return job_fail(j, "write of its journal", "write", errno);
-	return 0;
+	const int err = j->part.lost ? j->part.lost : fdatasync(j->part.log) < 0 ? errno : 0;
+	return err ? job_fail(j, "write of its journal", "write", err) : 0;
 }
 
 /* Closes the claims first: NFS renames an open file that is removed. */

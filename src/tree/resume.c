@@ -129,7 +129,7 @@ static void record_append(struct record *r, const char *lines, size_t size)
 {
 	if (r->part->log < 0 && !r->part->lost &&
 	    part_describe(r->part, r->name, &r->source, r->options, r->data, r->mode) < 0)
-		r->part->lost = true;
+		part_lose(r->part, r->part->err);
 	part_append(r->part, lines, size);
 }
 
@@ -147,7 +147,7 @@ static void record_write_lines(struct record *r, const char *raw, size_t size)
 	char *text = malloc(BUFFER_SIZE);
 	size_t used = 0;
 	if (!text)
-		r->part->lost = true;
+		part_lose(r->part, ENOMEM);
 	for (size_t at = 0; text && at < size;) {
 		const struct raw *x = (const void *)(raw + at);
 		const char *path = (const char *)(x + 1);
@@ -177,7 +177,7 @@ static void record_set_aside(struct record *r, const char *raw, size_t size)
 	}
 	if (r->aside < 0 || write(r->aside, raw, size) != (ssize_t)size) {
 		if (r->aside >= 0 && ftruncate(r->aside, (off_t)r->aside_size) < 0)
-			r->part->lost = true;
+			part_lose(r->part, errno);
 		record_write_lines(r, raw, size);
 		return;
 	}
@@ -285,7 +285,7 @@ static void record_read_aside(struct record *r)
 			? mmap(NULL, r->aside_size, PROT_READ, MAP_PRIVATE, r->aside, 0)
 			: NULL;
 	if (raw == MAP_FAILED)
-		r->part->lost = true;
+		part_lose(r->part, errno);
 	else if (raw)
 		record_write_lines(r, raw, r->aside_size);
 	if (raw && raw != MAP_FAILED)

@@ -375,6 +375,25 @@ static void lock_is_released_after_last_try(void **state)
 	assert_true(committed && is_whole(false));
 }
 
+/* The journal of a part ended early. No rename follows without the line of the commit, whatever
+ * errno is by then. */
+static void a_lost_journal_is_no_commit(void **state)
+{
+	struct fcopy_error error = {.err = 0};
+	struct job j = {.path = "dst", .error = &error};
+	struct stat st;
+	(void)state;
+	make_file("src", 100, DENSE, 1);
+	j.part.log = open("src", O_RDONLY | O_CLOEXEC); /* write(2) fails */
+	need(j.part.log >= 0 && fstat(j.part.log, &st) == 0);
+	for (int i = 0; i < 2; i++) { /* the second time nothing is written */
+		errno = 0;
+		assert_errno(-job_note_commit(&j, &st), EBADF);
+		assert_errno(error.err, EBADF);
+	}
+	close(j.part.log);
+}
+
 static void ranges_cover_the_largest_files(void **state)
 {
 	(void)state;
@@ -429,6 +448,7 @@ int main(void)
 	case_add(nothing_is_copied_twice, NULL, "shards: another process is faster");
 	case_add(new_markers_are_not_seen, NULL,
 		 "shards: another process is faster, and its markers are not seen");
+	case_add(a_lost_journal_is_no_commit, NULL, "shards: the journal was lost before");
 	static const bool yes = true, no = false;
 	case_add(time_of_creation_is_unknown, &yes,
 		 "shards: the time of creation is unknown at the commit");
