@@ -42,10 +42,10 @@ void admit_close(int fd, const struct stat *st)
 
 void admit_changes(struct tree *t, struct directory *d)
 {
-	if (!d->closed || t->options->dry_run)
+	if (!admit_is_due(d) || t->options->dry_run)
 		return;
 	pthread_mutex_lock(&t->lock);
-	if (d->closed)
+	if (admit_is_due(d))
 		d->admitted = admit_open(d->dst, &d->was);
 	__atomic_store_n(&d->closed, false, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&t->lock);

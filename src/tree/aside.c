@@ -19,18 +19,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where directories cannot be renamed, nothing can be made aside. */
+static void aside_note_sharing(struct directory *d, enum sharing sharing)
+{
+	__atomic_store_n(&d->sharing, sharing, __ATOMIC_RELAXED);
+}
+
+/* Where directories cannot be renamed, nothing can be made aside. Several threads may find out. */
 static bool aside_is_shared(struct tree *t, struct directory *d)
 {
 	struct stat st;
-	if (d->sharing == SHARING_UNKNOWN)
-		d->sharing = fstat(d->dst, &st) < 0 || private_is_shared(&st) ? SHARING_LIKELY
-									      : SHARING_NONE;
-	if (d->sharing == SHARING_LIKELY)
-		d->sharing = storage_can(t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES)
-				 ? SHARING_OTHERS
-				 : SHARING_NONE;
-	return d->sharing == SHARING_OTHERS;
+	enum sharing sharing = __atomic_load_n(&d->sharing, __ATOMIC_RELAXED);
+	if (sharing == SHARING_OTHERS || sharing == SHARING_NONE)
+		return sharing == SHARING_OTHERS;
+	sharing = (sharing == SHARING_LIKELY || fstat(d->dst, &st) < 0 || private_is_shared(&st)) &&
+			  storage_can(t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES)
+		      ? SHARING_OTHERS
+		      : SHARING_NONE;
+	aside_note_sharing(d, sharing);
+	return sharing == SHARING_OTHERS;
 }
 
 bool aside_is_needed(struct tree *t, struct directory *d)
@@ -106,7 +112,7 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 				 int r, const char *call)
 {
 	if (r == -EXDEV && s->how == HOW_ASIDE && geteuid() != 0) {
-		e->dir->sharing = SHARING_NONE;
+		aside_note_sharing(e->dir, SHARING_NONE);
 		s->is.foreign = false;
 	} else if (r < 0 && r != -EISDIR && s->is.exists && call && strcmp(call, "rename") == 0 &&
 		   facts_still_allow(w, e)) {

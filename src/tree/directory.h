@@ -58,6 +58,11 @@ bool permissions_are_hidden(const struct tree *);
 /* Is it such a directory, and may the copy change its mode? It may if it also sets the mode that
  * the directory has in the end, or if it is a mirror. st: of the directory. */
 bool admit_is_closed(const struct tree *, const struct directory *, const struct stat *st);
+/* Is it one whose owner was not admitted yet? Thread-safe. */
+static inline bool admit_is_due(const struct directory *d)
+{
+	return __atomic_load_n(&d->closed, __ATOMIC_ACQUIRE);
+}
 /* Before the first change of a name in it. */
 void admit_changes(struct tree *, struct directory *);
 /* After the last one, and after the attributes of SRC were set: unless its mode is SRC's now, the

@@ -47,7 +47,7 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 									: 0) |
 	       (w->decision.exact ? DESTINATION_EXACT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
-	       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
+	       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
 	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
 	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
 		    ? 0 /* a dry run may not try what the storage can */

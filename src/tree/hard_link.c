@@ -45,7 +45,7 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 		return 1;
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
 			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
-			       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
+			       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
 			       (decide_replaces(w->tree->options) || w->decision.clears
 				    ? DESTINATION_REPLACES_ALL
 				    : 0);

@@ -82,7 +82,7 @@ struct directory {
 	dev_t dst_dev;
 	ino_t dst_ino;
 	struct identity id;   /* of dst, when it is closed in a merge */
-	enum sharing sharing; /* of dst */
+	enum sharing sharing; /* of dst; atomic */
 	bool fits;            /* a file was replaced in dst, which allows that for each */
 	unsigned present;     /* entries with a copy in dst (--resume); atomic */
 	struct listed *list;  /* of a walk of a list: what it has of this directory, or NULL; and */

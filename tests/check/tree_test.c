@@ -208,6 +208,31 @@ START_TEST(merged_tree)
 }
 END_TEST
 
+/* Threads find out at the same time that others may exchange names in a directory of DST, or that
+ * its owner may not change them. */
+START_TEST(one_directory)
+{
+	enter(&dirs[_i / 2]);
+	set_label("on %s", dirs[_i / 2].name);
+	char name[64];
+	struct fcopy_tree_options o = archive();
+	o.copy.threads = 8;
+	make_directory("src", 0755);
+	make_directory("dst", 0755);
+	make_directory("dst/src", _i % 2 ? 01777 : 0500);
+	for (int i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "src/%d", i);
+		if (i % 2)
+			need(symlink("nowhere", name) == 0);
+		else
+			make_file(name, 10, DENSE, (unsigned)i);
+	}
+	check(copy_tree("src", "dst", o) == 0, "%s: %s", tree.error.path, tree.error.call);
+	same_trees("src", "dst/src", true);
+	leave();
+}
+END_TEST
+
 static uint64_t by_action[FCOPY_ACTION_REPAIRED + 1], entry_bytes;
 static unsigned operands;
 static enum fcopy_state last_state;
@@ -484,6 +509,7 @@ int main(void)
 	tcase_add_loop_test(c, archived_tree, 0, n);
 	tcase_add_loop_test(c, many_hard_links, 0, n);
 	tcase_add_loop_test(c, merged_tree, 0, n);
+	tcase_add_loop_test(c, one_directory, 0, 2 * n);
 	tcase_add_loop_test(c, reported_entries, 0, 2 * n);
 	tcase_add_loop_test(c, merge_conflicts, 0, n);
 	tcase_add_loop_test(c, cancelled_tree, 0, n);
