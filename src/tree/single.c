@@ -29,6 +29,29 @@ static uint64_t count_finished(const struct fcopy_tree_report *r)
 	       count_unflushed(r);
 }
 
+/* Does a flush of the open directory `other` also flush what was made in `dir`? */
+static bool single_flush_reaches(const struct tree *t, int dir, int other)
+{
+	struct stat st, at;
+	return fstat(dir, &st) == 0 && fstat(other, &at) == 0 && st.st_dev == at.st_dev &&
+	       (st.st_ino == at.st_ino || !flush_needs_each(t, dir));
+}
+
+/* --parents: the next operand is copied to another directory, which is open. */
+static void single_leave(struct tree *t, int next)
+{
+	struct directory *d = t->singles;
+	const char *call;
+	if (t->unflushed && !t->options->dry_run && !single_flush_reaches(t, d->dst, next)) {
+		const int r = flush_singles(t, d->dst, &call);
+		if (r < 0)
+			tree_fail(t, call, t->singles_dst, -r);
+		t->unflushed = false;
+	}
+	lists_keep(&t->lists_kept, d->dst, &d->there);
+	directory_unref(d);
+}
+
 /* The directory that holds only the operands that are files. Its descriptor src is of the next
  * operand's directory. */
 static int single_open(struct tree *t, const struct operand *src, const struct operand *to)
@@ -38,12 +61,7 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 	int fd = operand_open_directory(src);
 	if (fd < 0)
 		return tree_fail(t, "open", src->path, -fd);
-	if (d && t->options->parents) { /* it is of another directory */
-		lists_keep(&t->lists_kept, d->dst, &d->there);
-		directory_unref(d);
-		t->singles = d = NULL;
-	}
-	if (!d) {
+	if (!d || t->options->parents) {
 		int dst = t->unmade ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
 		d = dst >= 0 || t->unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
 		if (!d) {
@@ -53,6 +71,8 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 			return dst < 0 && !t->unmade ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
 						     : tree_fail(t, "malloc", src->path, ENOMEM);
 		}
+		if (t->singles)
+			single_leave(t, dst);
 		if (t->options->parents)
 			d->there = lists_take(&t->lists_kept, dst);
 	}
@@ -71,12 +91,12 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 int single_copy(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct fcopy_tree_report *report = t->report;
-	uint64_t failed = report->count[FCOPY_COUNT_FAILED],
-		 vanished = report->count[FCOPY_COUNT_VANISHED];
-	uint64_t unflushed = count_unflushed(report), finished = count_finished(report);
 	int r = single_open(t, src, to);
 	if (r < 0)
 		return r;
+	const uint64_t failed = report->count[FCOPY_COUNT_FAILED],
+		       vanished = report->count[FCOPY_COUNT_VANISHED];
+	const uint64_t unflushed = count_unflushed(report), finished = count_finished(report);
 	t->root.ground = (struct ground){.foreign = true,
 					 .single = true,
 					 .flush = t->options->copy.fsync ? FLUSH_FILES

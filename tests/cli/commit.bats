@@ -282,6 +282,35 @@ flushed_after() {
 	[ -L q/l ]
 }
 
+@test "--fsync --parents: symlinks in directories on several file systems are flushed, and on one file system at once" {
+	need_strace
+	mkdir -p a b c d/{a,b,c}
+	ln -s nowhere a/l
+	ln -s nowhere b/l
+	ln -s nowhere c/l
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'trace() {
+			local to=$1
+			shift
+			strace -f -y -qq -o "$to" -e trace=symlinkat,syncfs "$@" "$FCOPY" -P --fsync --parents a/l b/l c/l d
+		}
+		trace one
+		rm d/?/l
+		mount -t tmpfs -o mode=755 none d/a
+		trace several
+		rm d/?/l
+		trace failed -e inject=syncfs:error=EIO:when=1 2>err || echo $? >status
+		ls d/a/l d/b/l d/c/l'
+	demand 0
+	[ "$(grep -c syncfs one)" = 1 ]
+	cp several trace
+	order "symlinkat\(.*/d/a>" "syncfs\([0-9]+<$T/d/a>\) += 0" "symlinkat\(.*/d/b>" "symlinkat\(.*/d/c>" "syncfs\([0-9]+<$T/d/c>\) += 0"
+	[ "$(calls syncfs)" = 2 ]
+	[ "$(cat status)" = 1 ]
+	grep -qE "d/a/: syncfs: (Input/output|I/O) error" err
+}
+
 @test "--verify of a tree implies --fsync: the names are flushed, too" {
 	need_strace
 	mkdir s
