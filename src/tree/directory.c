@@ -208,6 +208,7 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	if (err == ESTALE)
 		error.reason = "this directory or its copy was moved or replaced";
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	__atomic_store_n(&w->tree->mirror.unsafe, true, __ATOMIC_RELAXED); /* a mount point? */
 	d->names = NAMES_LOST;
 }
 

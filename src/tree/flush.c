@@ -35,27 +35,38 @@ bool flush_all(const struct tree *t, int dst)
  * directory is the uppermost one on it: the syncfs(2) at the end does not reach it. */
 static int flush_mount(struct tree *t, struct directory *d, const char **call)
 {
-	struct stat st;
-	dev_t above;
+	dev_t dev, above;
 	ino_t ino;
 	*call = "fstat";
-	if (fstat(d->dst, &st) < 0 || !opened_identity(t, d->parent, &above, &ino))
+	if (!opened_identity(t, d, &dev, &ino) || !opened_identity(t, d->parent, &above, &ino))
 		return -errno;
-	if (st.st_dev == t->root.dst_dev)
+	if (dev == t->root.dst_dev)
 		return 0;
 	*call = "fsync";
 	if (flush_needs_each(t, d->dst))
 		return io_flush_directory(d->dst);
 	*call = "syncfs";
-	return st.st_dev != above && syncfs(d->dst) < 0 ? -errno : 0;
+	return dev != above ? flush_page_cache(d->dst) : 0;
 }
 
-int flush_directory(struct tree *t, struct directory *d, const char **call)
+static int flush_below(struct tree *t, struct directory *d, const char **call)
 {
 	*call = "fsync";
 	if (t->root.ground.flush == FLUSH_EACH)
 		return io_flush_directory(d->dst);
-	return t->options->copy.fsync && t->root.ground.foreign ? flush_mount(t, d, call) : 0;
+	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marked))
+		return 0;
+	return flush_mount(t, d, call);
+}
+
+int flush_directory(struct tree *t, struct directory *d, const char **call)
+{
+	const int r = flush_below(t, d, call);
+	if (r == 0)
+		return 0;
+	__atomic_store_n(&t->mirror.unsafe, true, __ATOMIC_RELAXED);
+	/* A directory that cannot be read is open as O_PATH. Only --fsync promises a flush. */
+	return r == -EBADF && !t->options->copy.fsync ? 0 : r;
 }
 
 /* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it fails

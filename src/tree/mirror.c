@@ -377,6 +377,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	pool_leave(w);
 }
 
+/* Other file systems, which are mounted below, were flushed with their directories: flush.c. */
 static void mirror_flush(struct tree *t, const struct directory *root)
 {
 	const struct mirror *m = &t->mirror;
@@ -388,7 +389,7 @@ static void mirror_flush(struct tree *t, const struct directory *root)
 	const int r = changed || m->unflushed ? flush_page_cache(root->dst) : 0;
 	if (r < 0)
 		tree_fail(t, "syncfs", root->dst_path, -r);
-	else
+	else if (!__atomic_load_n(&m->unsafe, __ATOMIC_RELAXED))
 		mirror_remove_marker(t, root);
 }
 

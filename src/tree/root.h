@@ -120,8 +120,9 @@ int home_leave_committed(struct building *);
 bool flush_needs_each(const struct tree *, int dst);
 /* How is the copy below this directory flushed? whole: it is a new tree. */
 enum flushing flush_find(const struct tree *, int dst, bool whole);
-/* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
- * Returns 0 or -errno with the call. */
+/* Flushes a complete directory below the operand's if so, and, with --fsync or in a mirror, a file
+ * system that is mounted there. Returns 0 or -errno with the call; then, too, a mirror's marker
+ * stays. */
 int flush_directory(struct tree *, struct directory *, const char **call);
 /* Flushes the rest when everything below the operand's directory is complete. each: every entry was
  * flushed. Returns 0 or -errno with the call. */

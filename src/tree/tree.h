@@ -260,6 +260,7 @@ struct mirror {
 	bool marked;    /* DST has the marker */
 	int marker;     /* the open marker, or -1: its shared lock shows that a run needs it */
 	bool unflushed; /* ... of an earlier run, which may not have flushed what it wrote */
+	bool unsafe;    /* something below DST could not be flushed: the marker stays; atomic */
 	bool doubted;   /* what was written since then may be lost: compare bytes */
 	time_t doubted_since;
 	struct extra *extras; /* to be removed */

@@ -152,6 +152,26 @@ mirrored() {
 	absent d/.fcopy-mirror
 }
 
+@test "a file system that is mounted below DST is flushed before the marker is removed, which stays if that fails" {
+	need_strace
+	make_source
+	mkdir -p d/a
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs none d/a
+		strace -f -y -qq -o trace -e trace=syncfs,unlinkat "$FCOPY" --mirror s d
+		[ ! -e d/.fcopy-mirror ] || exit 9
+		touch s/a/new
+		strace -f -y -qq -o again -e inject=syncfs:error=EIO:when=1 "$FCOPY" --mirror s d 2>err && exit 9
+		[ -f d/.fcopy-mirror ] || exit 9
+		"$FCOPY" --mirror s d
+		[ ! -e d/.fcopy-mirror ]'
+	demand 0
+	order "syncfs\([0-9]+<$T/d/a>\) += 0" "syncfs\([0-9]+<$T/d>\) += 0" 'unlinkat\(.*fcopy-mirror'
+	[ "$(calls syncfs)" = 2 ]
+	grep -qE "d/a: syncfs: (Input/output|I/O) error" err
+}
+
 @test "--modify-window: times that differ by less are equal" {
 	make_source
 	expect 0 --mirror s d
