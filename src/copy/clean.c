@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,45 +35,60 @@ static void clean_describe(struct fcopy_left *l, const struct left *found,
 	l->more = size.partial;
 }
 
-/* What fcopy_clean() was called with. */
+#define OPEN_LEVELS 16 /* directories that are held open, however deep the tree */
+
+/* A directory that is being searched. */
+struct search {
+	struct search *above;
+	struct name_list names;
+	size_t next;   /* of its names */
+	size_t length; /* of its path */
+	unsigned depth;
+	int fd; /* -1: it is closed while one below it is searched, or cannot be found again */
+	dev_t dev;
+	ino_t ino;
+};
+
+/* What fcopy_clean() was called with, and where it is. */
 struct cleaning {
 	const struct fcopy_clean_options *o;
 	struct fcopy_error *error;
+	struct search *at;
+	char *path;            /* of that directory, or of a name in it: PATH_MAX bytes */
 	char failed[PATH_MAX]; /* the path of *error */
 };
 
-static int clean_directory(struct cleaning *c, int dir, const char *path);
-
-/* Notes the first failure. */
-static int clean_fail(struct cleaning *c, const char *call, const char *path, int err)
+/* Notes the first failure; length: of its path, the first bytes of c->path. Returns -1. */
+static int clean_fail(struct cleaning *c, const char *call, size_t length, int err)
 {
 	if (c->error->err == 0) {
-		snprintf(c->failed, sizeof(c->failed), "%s", path);
+		snprintf(c->failed, sizeof(c->failed), "%.*s", (int)length, c->path);
 		error_call(c->error, call, c->failed, err);
 	}
 	return -1;
 }
 
-/* Returns false if the path is too long. */
-static bool clean_path(char whole[PATH_MAX], const char *path, const char *name)
+/* Appends a name to the path of the directory. Returns false if that is too long. */
+static bool clean_append(struct cleaning *c, const char *name)
 {
-	const size_t length = strlen(path);
-	return snprintf(whole, PATH_MAX, "%s%s%s", path,
-			length > 0 && path[length - 1] == '/' ? "" : "/", name) < PATH_MAX;
+	const size_t length = c->at->length, room = PATH_MAX - length;
+	const bool slash = length == 0 || c->path[length - 1] != '/';
+	const int n = snprintf(c->path + length, room, "%s%s", slash ? "/" : "", name);
+	return (size_t)n < room;
 }
 
-/* Returns 0 or -1. The path of the error is lost with the name. */
-static int clean_left(struct cleaning *c, const char *path, const char *whole, struct left *found)
+/* Returns 0 or -1. */
+static int clean_left(struct cleaning *c, struct left *found)
 {
 	const struct fcopy_clean_options *o = c->o;
-	struct fcopy_left l = {.path = whole};
+	struct fcopy_left l = {.path = c->path};
 	clean_describe(&l, found, o->cancel);
 	if (l.state == FCOPY_LEFT_DEAD && o->remove && o->remove(o->user, &l)) {
 		int r = left_remove(found);
 		l.state = found->state;
 		if (r < 0) {
-			error_call(&l.error, "remove", whole, -r);
-			clean_fail(c, "remove", path, -r);
+			error_call(&l.error, "remove", c->path, -r);
+			clean_fail(c, "remove", c->at->length, -r);
 		}
 	}
 	if (o->notify)
@@ -82,17 +98,17 @@ static int clean_left(struct cleaning *c, const char *path, const char *whole, s
 
 /* Is it a directory, which may contain others? Not a part, nor what is mounted there. Returns its
  * descriptor; -1: there is nothing to search; or -errno. */
-static int clean_open(struct cleaning *c, int dir, const char *name)
+static int clean_open(struct cleaning *c, const char *name)
 {
-	struct stat st, above;
+	struct stat st;
 	struct statx sx;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+	if (fstatat(c->at->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return -1;
 	if (c->o->unsearched && !c->o->recursive)
 		*c->o->unsearched = true;
 	if (!c->o->recursive)
 		return -1;
-	const int fd = openat(dir, name,
+	const int fd = openat(c->at->fd, name,
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -1 : errno == EPERM ? -EACCES : -errno;
@@ -100,53 +116,126 @@ static int clean_open(struct cleaning *c, int dir, const char *name)
 	const bool known = statx(fd, "", AT_EMPTY_PATH, 0, &sx) == 0 &&
 			   sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
 	const bool mounted = known ? sx.stx_attributes & STATX_ATTR_MOUNT_ROOT
-				   : fstat(dir, &above) < 0 || above.st_dev != st.st_dev;
+				   : c->at->dev != st.st_dev;
 	if (!mounted)
 		return fd;
 	close(fd);
 	return -1;
 }
 
-static int clean_name(struct cleaning *c, int dir, const char *path, const char *name)
+static bool clean_is(const struct search *d, const struct stat *st)
 {
-	char whole[PATH_MAX];
+	return st->st_dev == d->dev && st->st_ino == d->ino;
+}
+
+/* Takes fd, the directory c->path: its names are next. Deep in a tree, closes the one above.
+ * Returns 0 or -1. */
+static int clean_enter(struct cleaning *c, int fd)
+{
+	struct search *d = calloc(1, sizeof(*d)), *above = c->at;
+	struct stat st, up;
+	const size_t length = strlen(c->path);
+	const char *call = "malloc";
+	int r = d ? names_read(fd, &d->names, &call) : -ENOMEM;
+	if (r == 0 && fstat(fd, &st) < 0) {
+		call = "fstat";
+		r = -errno;
+		names_free(&d->names);
+	}
+	if (r < 0) {
+		close(fd);
+		free(d);
+		return clean_fail(c, call, length, -r);
+	}
+	d->above = above;
+	d->length = length;
+	d->depth = above ? above->depth + 1 : 1;
+	d->fd = fd;
+	d->dev = st.st_dev;
+	d->ino = st.st_ino;
+	c->at = d;
+	/* Without the right to search it has no "..", and nothing below it is entered. */
+	if (d->depth > OPEN_LEVELS && fstatat(fd, "..", &up, 0) == 0 && clean_is(above, &up)) {
+		close(above->fd);
+		above->fd = -1;
+	}
+	return 0;
+}
+
+static void clean_close(struct cleaning *c)
+{
+	struct search *d = c->at;
+	c->at = d->above;
+	if (d->fd >= 0)
+		close(d->fd);
+	names_free(&d->names);
+	free(d);
+}
+
+/* Opens the directory above this one again. Returns 0 or -errno. */
+static int clean_climb(const struct search *d)
+{
+	struct stat st;
+	const int up = openat(d->fd, "..", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	const int err = up < 0 || fstat(up, &st) < 0 ? errno : clean_is(d->above, &st) ? 0 : ESTALE;
+	if (err == 0)
+		d->above->fd = up;
+	else if (up >= 0)
+		close(up);
+	return -err;
+}
+
+/* Goes up. If a directory was moved, what is left in the closed ones above it is not searched: the
+ * uppermost ones are open. Returns 0 or -1. */
+static int clean_leave(struct cleaning *c)
+{
+	struct search *d = c->at, *above = d->above;
+	int r = 0;
+	if (above && above->fd < 0) {
+		const int climbed = d->fd < 0 ? -ESTALE : clean_climb(d);
+		if (climbed < 0) {
+			r = clean_fail(c, "open", above->length, -climbed);
+			above->next = above->names.count;
+		}
+	}
+	clean_close(c);
+	return r;
+}
+
+static int clean_name(struct cleaning *c, const char *name)
+{
 	struct left found;
 	int r;
-	if (!clean_path(whole, path, name))
-		return clean_fail(c, "stat", path, ENAMETOOLONG);
-	if (part_examine(&found, dir, name, true)) {
-		r = clean_left(c, path, whole, &found);
+	if (!clean_append(c, name))
+		return clean_fail(c, "stat", c->at->length, ENAMETOOLONG);
+	if (part_examine(&found, c->at->fd, name, true)) {
+		r = clean_left(c, &found);
 		left_close(&found);
 		return r;
 	}
-	int fd = clean_open(c, dir, name);
+	const int fd = clean_open(c, name);
 	if (fd == -1)
 		return 0;
-	if (fd >= 0)
-		return clean_directory(c, fd, whole);
-	return clean_fail(c, "open", whole, -fd);
+	return fd >= 0 ? clean_enter(c, fd) : clean_fail(c, "open", strlen(c->path), -fd);
 }
 
-/* Closes dir. */
-static int clean_directory(struct cleaning *c, int dir, const char *path)
+/* Closes dir, the directory c->path. Returns 0 or -1. */
+static int clean_below(struct cleaning *c, int dir)
 {
-	struct name_list list = {.count = 0};
-	const char *call;
-	int r = names_read(dir, &list, &call);
-	if (r < 0)
-		r = clean_fail(c, call, path, -r);
-	for (size_t i = 0; i < list.count; i++) {
+	int r = clean_enter(c, dir);
+	while (c->at) {
+		struct search *d = c->at;
 		if (c->o->cancel && __atomic_load_n(c->o->cancel, __ATOMIC_RELAXED)) {
-			snprintf(c->failed, sizeof(c->failed), "%s", path);
+			snprintf(c->failed, sizeof(c->failed), "%.*s", (int)d->length, c->path);
 			error_refuse(c->error, c->failed, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 			r = -1;
-			break;
-		}
-		if (clean_name(c, dir, path, list.name[i]) < 0)
+			while (c->at)
+				clean_close(c);
+		} else if ((d->next < d->names.count ? clean_name(c, d->names.name[d->next++])
+						     : clean_leave(c)) < 0) {
 			r = -1;
+		}
 	}
-	names_free(&list);
-	close(dir);
 	return r;
 }
 
@@ -156,6 +245,7 @@ int fcopy_clean(const char *path, const struct fcopy_clean_options *options,
 	const struct fcopy_clean_options none = {.api = FCOPY_API};
 	const struct fcopy_clean_options *o = options ? options : &none;
 	static _Thread_local struct cleaning c; /* the path of the error stays valid */
+	char whole[PATH_MAX];
 	*error = (struct fcopy_error){0};
 	if (o->api != FCOPY_API) {
 		error_refuse(error, path, EINVAL, "options.api is not FCOPY_API",
@@ -167,6 +257,7 @@ int fcopy_clean(const char *path, const struct fcopy_clean_options *options,
 		error_look_up(error, "open", path, errno);
 		return -1;
 	}
-	c = (struct cleaning){.o = o, .error = error};
-	return clean_directory(&c, dir, path);
+	snprintf(whole, sizeof(whole), "%s", path);
+	c = (struct cleaning){.o = o, .error = error, .path = whole};
+	return clean_below(&c, dir);
 }

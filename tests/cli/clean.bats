@@ -185,6 +185,22 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ["FCOPY"], "--clean", "d
 	rm d/.fcopy-*
 }
 
+@test "--clean -r of a deep tree needs few descriptors, and little of the stack" {
+	need_strace
+	local deep limit
+	deep=d/$(printf 'a/%.0s' {1..1900})
+	mkdir -p "$deep" d/z
+	killed renameat 1 --resume src/a d/file
+	mv d/file.fcopy-part "$deep"
+	killed renameat 1 --resume src/a d/a/b
+	killed renameat 1 --resume src/a d/z/file
+	for limit in '-n 64' '-n 4096 -s 1024'; do
+		(eval "ulimit ${limit/ -s/; ulimit -s}" && expect 0 --clean -r d && [ "$(wc -l <<<"$output")" = 3 ])
+	done
+	expect 0 --clean -rf d
+	[ "$(grep -c ': removed$' <<<"$output")" = 3 ]
+}
+
 @test "--clean takes one directory; options of copies are refused" {
 	usage_error "src: --clean takes one directory" --clean d src
 	usage_error "src: --clean takes one directory" --clean=d src

@@ -457,6 +457,81 @@ static void sizes_are_whole_or_marked(void **state)
 	close(top);
 }
 
+#define LEVELS 30
+#define MIDDLE 20 /* deeper than those that stay open */
+
+/* The path of the directory that is so deep below top. */
+static void name_level(char path[PATH_MAX], int level)
+{
+	size_t n = strlen(strcpy(path, "top"));
+	for (int i = 0; i < level; i++)
+		n += strlen(strcpy(path + n, "/d"));
+}
+
+static void move_level(void)
+{
+	char path[PATH_MAX];
+	name_level(path, MIDDLE);
+	(void)!rename(path, "moved");
+}
+
+static unsigned listed;
+
+static void count_listed(void *user, const struct fcopy_left *l)
+{
+	(void)user, (void)l;
+	listed++;
+}
+
+/* Searches below top, where a temporary file is in each second directory and in z, which comes
+ * last. Returns the result. */
+static int search(void)
+{
+	const struct fcopy_clean_options o = {
+	    .api = FCOPY_API, .recursive = true, .notify = count_listed};
+	struct fcopy_error error;
+	char path[PATH_MAX], file[PATH_MAX + 32];
+	need(system("rm -rf top moved; mkdir -p top/z") == 0);
+	for (int i = 0; i <= LEVELS; i++) {
+		name_level(path, i);
+		need(mkdir(path, 0700) == 0 || (i == 0 && errno == EEXIST));
+		snprintf(file, sizeof(file), "%s/z.fcopy-part", path);
+		if (i > 0)
+			make_file(file, 0, DENSE, 1);
+	}
+	make_file("top/z/" HIDDEN, 0, DENSE, 1);
+	listed = 0;
+	const int before = open_descriptors();
+	fault_on();
+	const int r = fcopy_clean("top", &o, &error);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(r == 0, error.err == 0);
+	return r;
+}
+
+static void search_once(void *moves)
+{
+	const int r = search();
+	if (r == 0 && !moves)
+		assert_int_equal(listed, LEVELS + 1);
+	if (moves) /* what is open stays in reach */
+		assert_in_range(listed, LEVELS / 2 + 1, LEVELS + 1);
+}
+
+/* A directory cannot be found again, or a call fails: the others are searched. */
+static void deep_search_is_disturbed(void **state)
+{
+	(void)state;
+	fault_before(move_level);
+	fault_sweep("openat64", 0, search_once, move_level);
+	fault_before(NULL);
+	fault_sweep("openat64", EMFILE, search_once, NULL);
+	fault_sweep("fstat64", EIO, search_once, NULL);
+	fault_sweep("calloc", ENOMEM, search_once, NULL);
+	fault_sweep("malloc", ENOMEM, search_once, NULL);
+}
+
 int main(void)
 {
 	static const int how[] = {SWEEPS, CLEANS, SHARED + SWEEPS, SHARED + CLEANS};
@@ -469,6 +544,7 @@ int main(void)
 	case_add(hiding_fails, NULL, "a part that cannot be renamed");
 	case_add(part_was_being_removed, NULL, "a part that a killed copy was removing");
 	case_add(new_journal_is_waited_for, NULL, "the journal of a new part is seen late");
+	case_add(deep_search_is_disturbed, NULL, "--clean -r of a deep tree, disturbed");
 	case_add(sizes_are_whole_or_marked, NULL, "the size of what is left");
 	return cases_run("cleaning");
 }
