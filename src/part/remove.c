@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Removes the tree of a copy that failed, with few open directories whatever its depth: what is
- * deeper than DEPTH levels is moved up to the first. A full disk may refuse that (btrfs), but the
- * levels above free some space.
+ * Removes the tree of a copy that failed, or what a mirror has put aside, with few open directories
+ * whatever the depth: what is deeper than DEPTH levels is moved up to the first. A full disk may
+ * refuse that (btrfs), but the levels above free some space.
  */
 #define _GNU_SOURCE
 #include "io/io.h"
@@ -29,11 +29,24 @@ struct removal {
 	bool progress;       /* something was removed since the start of this pass */
 };
 
+/* A directory may be read-only. Its owner, who may have had it open before it was closed to others,
+ * can exchange its name at any moment: the mode is set by a descriptor. Returns one of O_PATH, or
+ * -1 with errno. */
+static int remove_admit(int dir, const char *name)
+{
+	const int path = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (path >= 0)
+		(void)!io_chmod(path, 0700);
+	return path;
+}
+
 static bool remove_move_up(struct removal *r, int dir, const char *name)
 {
 	char up[32];
 	int result;
-	(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW); /* its .. changes */
+	const int path = remove_admit(dir, name); /* its .. changes */
+	if (path >= 0)
+		close(path);
 	do {
 		snprintf(up, sizeof(up), ".%lu", ++r->moved);
 		result = renameat(dir, name, r->root, up);
@@ -41,11 +54,16 @@ static bool remove_move_up(struct removal *r, int dir, const char *name)
 	return result == 0;
 }
 
-/* Directories of the source may have been read-only. Only this process uses the tree. */
+/* Returns a descriptor, or -1 with errno. */
 static int remove_open(int dir, const char *name)
 {
-	(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
-	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const int path = remove_admit(dir, name);
+	if (path < 0)
+		return path;
+	const int fd = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = errno;
+	close(path);
+	errno = err;
+	return fd;
 }
 
 static void remove_entries(struct removal *r, int dir, int depth);

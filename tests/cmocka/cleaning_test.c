@@ -532,6 +532,43 @@ static void deep_search_is_disturbed(void **state)
 	fault_sweep("malloc", ENOMEM, search_once, NULL);
 }
 
+/* As the owner of a directory that a mirror has put aside may, who had it open before. */
+static void exchange_directory(void)
+{
+	(void)!rename("top/sub", "sub");
+	(void)!link("victim", "top/sub");
+}
+
+/* What gets the name of a directory that is removed keeps its mode. */
+static void names_are_exchanged(void **state)
+{
+	static const char *const calls[] = {"fchmodat", "chmod", "openat64", "unlinkat"};
+	struct stat st;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	(void)state;
+	make_file("victim", 100, DENSE, 1);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		bool seen = true;
+		for (int nth = 1; seen && nth < 100; nth++) {
+			need(chmod("victim", 04755) == 0);
+			need(system("rm -rf sub top; mkdir -p top/sub/below && chmod 0 top/sub") ==
+			     0);
+			int top = open("top", O_RDONLY | O_DIRECTORY);
+			fault_before(exchange_directory);
+			fault_set(calls[i], nth, 0);
+			fault_on();
+			(void)remove_tree(top, here, "top", NULL);
+			fault_off();
+			seen = fault_seen();
+			close(top);
+			need(stat("victim", &st) == 0);
+			assert_int_equal(st.st_mode & 07777, 04755);
+		}
+		assert_false(seen);
+	}
+	close(here);
+}
+
 int main(void)
 {
 	static const int how[] = {SWEEPS, CLEANS, SHARED + SWEEPS, SHARED + CLEANS};
@@ -545,6 +582,7 @@ int main(void)
 	case_add(part_was_being_removed, NULL, "a part that a killed copy was removing");
 	case_add(new_journal_is_waited_for, NULL, "the journal of a new part is seen late");
 	case_add(deep_search_is_disturbed, NULL, "--clean -r of a deep tree, disturbed");
+	case_add(names_are_exchanged, NULL, "the names in what is removed are exchanged");
 	case_add(sizes_are_whole_or_marked, NULL, "the size of what is left");
 	return cases_run("cleaning");
 }

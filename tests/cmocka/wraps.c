@@ -91,6 +91,7 @@ WRAP(int, unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
 WRAP(int, flock, (int fd, int op), (fd, op))
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode))
 WRAP(int, chmod, (const char *path, mode_t mode), (path, mode))
+WRAP(int, fchmodat, (int dir, const char *name, mode_t mode, int flags), (dir, name, mode, flags))
 WRAP(int, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
 WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t n),
      (path, name, value, n))
