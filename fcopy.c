@@ -57,9 +57,10 @@
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)
- *   src/io/           the read and write loops, memory, io_uring, checksum, hash, table (of
- *                     hashes), words (of lines), amount (of bytes, in words); system (what each
- *                     file system can do, by its type); libc (what musl lacks)
+ *   src/io/           result (of functions, beside -errno); the read and write loops, memory,
+ *                     io_uring, checksum, hash, table (of hashes), words (of lines), amount (of
+ *                     bytes, in words); system (what each file system can do, by its type); libc
+ *                     (what musl lacks)
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages (.mk)
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long
  *                     (proofs), kernels (other kernels), tools

@@ -26,7 +26,7 @@ static void warn_about_stale_files(const struct copy *c)
 
 /* What becomes of DST, which gets the bytes of src, whatever its type. Two nodes of one disk are
  * one file. A place that is no file at all is left to the open, unless it is kept, as with cp -n.
- * Returns 0, ENDPOINT_SKIPPED, or -errno. */
+ * Returns 0, RESULT_SKIPPED, or -errno. */
 static int decide_copy(const struct copy *c, const struct operand *from, const struct stat *src,
 		       const struct operand *dst)
 {
@@ -43,7 +43,7 @@ static int decide_copy(const struct copy *c, const struct operand *from, const s
 	f.src.st_mode = S_IFREG;
 	const struct decision d = decide(&ground, &f, &o);
 	if (d.act != ACT_REFUSE)
-		return d.act == ACT_SKIP ? ENDPOINT_SKIPPED : 0;
+		return d.act == ACT_SKIP ? RESULT_SKIPPED : 0;
 	return d.pair ? same_refuse(from->path, dst->path, e)
 		      : same_refuse_output(f.old_output, dst->path, e);
 }
@@ -88,7 +88,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return copy_run(c);
 	}
 	/* Kept: no failure, and a socket of the caller stays usable. */
-	if (r != ENDPOINT_SKIPPED || c->src.ops->commit(&c->src, c->options, e) < 0)
+	if (r != RESULT_SKIPPED || c->src.ops->commit(&c->src, c->options, e) < 0)
 		c->src.ops->abort(&c->src);
 	return r;
 }
@@ -119,7 +119,7 @@ int copy_operands(const struct operand *src, struct operand *dst,
 	own.strict |= c.share; /* a source that changes must not be mixed */
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst, shared);
-	report->skipped = r == ENDPOINT_SKIPPED;
+	report->skipped = r == RESULT_SKIPPED;
 	if (storage.left) {
 		struct fcopy_error left;
 		error_operation(&left, STORAGE_REMOVAL, "unlinkat", dst->path, storage.left);

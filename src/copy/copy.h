@@ -67,7 +67,7 @@ static inline struct fcopy_progress *copy_progress(const struct copy *c)
 }
 
 /* run.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
- * recorded. Or ENDPOINT_TAKEN: then the copy is complete, and both are open; copy_end() follows. */
+ * recorded. Or RESULT_TAKEN: then the copy is complete, and both are open; copy_end() follows. */
 int copy_run(struct copy *);
 /* r 0: commits it to what DST is now. Otherwise DST keeps what it has. Returns as copy_run(), or r.
  */

@@ -175,7 +175,7 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	}
 	if (r == 0 && engine == &engine_reflink)
 		c->report->cloned = true;
-	if (r == ENGINE_NEXT) {
+	if (r == RESULT_NEXT) {
 		struct fcopy_error e;
 		describe_error(c, engine, t, t->refusal, &e);
 		step->refusal = t->refusal;
@@ -353,8 +353,8 @@ static struct mover_now look_now(const struct copy *c, const struct mover_range 
 int move_range(struct copy *c, struct transfer *t, bool rest)
 {
 	const off_t start = t->offset, end = t->end;
-	int r = ENGINE_NEXT;
-	while (r == ENGINE_NEXT || (r == 0 && t->offset == t->end && t->offset < end)) {
+	int r = RESULT_NEXT;
+	while (r == RESULT_NEXT || (r == 0 && t->offset == t->end && t->offset < end)) {
 		const off_t from = t->offset;
 		const struct mover_range x = {rest, from == c->first, end - start, end - from};
 		const struct mover_now now = look_now(c, &x);
@@ -366,9 +366,9 @@ int move_range(struct copy *c, struct transfer *t, bool rest)
 			int ended = end_piece(c, t, &m, from, io_now() - began);
 			r = r == 0 ? ended : r;
 		}
-		if (r == ENGINE_NEXT && m.kind == MOVER_MODE)
+		if (r == RESULT_NEXT && m.kind == MOVER_MODE)
 			break;
-		if (r == ENGINE_NEXT)
+		if (r == RESULT_NEXT)
 			note_refusal(c, t, m.kind);
 	}
 	t->end = end;

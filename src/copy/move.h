@@ -10,7 +10,7 @@
 
 /* Moves the bytes of t, whose offset is the finished prefix afterwards. rest: up to the end of the
  * source. Returns 0: all are moved, or the source ended; -errno with the failure recorded; or, with
- * a mode that the user selected, ENGINE_NEXT. */
+ * a mode that the user selected, RESULT_NEXT. */
 int move_range(struct copy *, struct transfer *t, bool rest);
 /* Runs one engine over t. Returns what the engine returns; a failure is recorded in the report, a
  * refusal in its step. */

@@ -143,7 +143,7 @@ static int run_mode(struct copy *c, const struct engine *engine)
 	if (r == 0)
 		r = run_to_end(c, read_on);
 	c->needs_truncate = true;
-	return r == ENGINE_NEXT ? move_refused(c, engine, t) : r;
+	return r == RESULT_NEXT ? move_refused(c, engine, t) : r;
 }
 
 /* Copies [all.offset, end). */
@@ -217,7 +217,7 @@ static int try_clone(struct copy *c)
 {
 	int r = move_by(c, &engine_reflink, &c->all);
 	c->needs_truncate |= r == 0 && !c->all.ended; /* DST may extend past offset */
-	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
+	if (r == RESULT_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
 		return move_refused(c, &engine_reflink, &c->all);
 	return r;
 }
@@ -286,7 +286,7 @@ static int copy_file(struct copy *c)
 	if ((c->size > 0 || o->reflink == FCOPY_WHEN_ALWAYS) && clones && !c->no_clone &&
 	    o->sparse <= FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = try_clone(c);
-		if (r != ENGINE_NEXT)
+		if (r != RESULT_NEXT)
 			return r;
 	}
 	const bool small = c->size <= MOVER_SMALL_SIZE && (dense || o->sparse > FCOPY_WHEN_AUTO) &&

@@ -241,7 +241,7 @@ static int begin_upload(struct copy *c)
 /* DST is complete: a peer that does not receive the confirmation is no failure of the copy. */
 static void reply(struct copy *c, int outcome)
 {
-	c->report->skipped = outcome == ENDPOINT_SKIPPED;
+	c->report->skipped = outcome == RESULT_SKIPPED;
 	int r = c->src.ops->reply ? c->src.ops->reply(&c->src, c->options, c->report) : 0;
 	if (outcome == 0 && r < 0)
 		copy_warn(c, c->src.path, -r, "the client may not know that its file was stored",
@@ -259,7 +259,7 @@ static void discard_scratch(struct copy *c)
 /* The copy was committed, or it failed. */
 static void end_destination(struct copy *c, int r)
 {
-	const bool failed = r < 0 || r == ENDPOINT_RIVAL;
+	const bool failed = r < 0 || r == RESULT_RIVAL;
 	if (failed && c->resumes)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (failed && c->dst.ops->release_blocks)
@@ -305,14 +305,14 @@ static int run_open_copy(struct copy *c)
 	}
 	if (r == 0 && !c->options->scratch)
 		r = copy_commit(c);
-	if (r != ENDPOINT_TAKEN)
+	if (r != RESULT_TAKEN)
 		end_destination(c, r);
 	return r;
 }
 
 static int end_source(struct copy *c, int r)
 {
-	if (r == ENDPOINT_TAKEN)
+	if (r == RESULT_TAKEN)
 		return r;
 	reply(c, r);
 	if (r == 0)
@@ -331,7 +331,7 @@ int copy_end(struct copy *c, int r)
 {
 	if (r == 0)
 		r = copy_commit(c);
-	if (r != ENDPOINT_TAKEN)
+	if (r != RESULT_TAKEN)
 		end_destination(c, r);
 	return end_source(c, r);
 }

@@ -373,7 +373,7 @@ int keep_acl(const struct endpoint *e, const struct place *old, bool force, bool
 	     struct fcopy_error *error)
 {
 	if (listed && lacks_attributes(e->fd, old))
-		return KEEP_NONE;
+		return RESULT_NONE;
 	const char *name;
 	int r = 0;
 	for (size_t i = 0; r == 0 && (name = xattr_kept(i)); i++)

@@ -54,8 +54,7 @@ int attributes_set_owner(int fd, bool by_path, uid_t, gid_t);
 int keep_owner(const struct endpoint *e, const struct place *, bool force, mode_t *mode,
 	       struct fcopy_error *);
 /* Gives it the ACL and security label of the old file. listed: the storage lists all attributes.
- * Also returns KEEP_NONE: neither file has any. */
-#define KEEP_NONE 1
+ * Also returns RESULT_NONE: neither file has any. */
 int keep_acl(const struct endpoint *e, const struct place *, bool force, bool listed,
 	     struct fcopy_error *);
 

@@ -189,7 +189,7 @@ static bool is_only_replaced(const struct fcopy_error *error)
 static bool file_choose_another(struct endpoint *e, int r, struct fcopy_error *error)
 {
 	struct slot *s = &file_of(e)->slot;
-	if (r == REPLACE_UNFIT)
+	if (r == RESULT_UNFIT)
 		s->is.unfit |= 1u << s->how;
 	else if (HOW_IS(s, HOW_INVISIBLE) && is_only_replaced(error))
 		s->is.unfit |= HOW_INVISIBLE;
@@ -228,7 +228,7 @@ static int file_create_visible(struct endpoint *e, const struct endpoint *src,
 	return r;
 }
 
-/* Opens the file in the chosen way. Returns 0, REPLACE_UNFIT, or -errno with the failure recorded.
+/* Opens the file in the chosen way. Returns 0, RESULT_UNFIT, or -errno with the failure recorded.
  */
 static int file_open_chosen(struct endpoint *e, const struct endpoint *src,
 			    const struct fcopy_options *options, struct fcopy_error *error)
@@ -253,7 +253,7 @@ static int file_open(struct endpoint *e, const struct endpoint *src,
 	int r;
 	do {
 		r = checks ? file_check(e, options, error) : 0;
-		while (r == 0 && (r = file_open_chosen(e, src, options, error)) == REPLACE_UNFIT &&
+		while (r == 0 && (r = file_open_chosen(e, src, options, error)) == RESULT_UNFIT &&
 		       file_choose_another(e, r, error))
 			r = 0;
 		if (r != 0)

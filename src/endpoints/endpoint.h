@@ -9,6 +9,7 @@
 
 #include "fcopy.h"
 #include "io/libc.h"
+#include "io/result.h"
 #include "operand.h"
 #include "part/part.h"
 
@@ -21,10 +22,7 @@ struct endpoint;
 struct backup;
 struct io;
 
-#define ENDPOINT_STATE   616 /* bytes: of struct file, or of struct connection */
-#define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
-#define ENDPOINT_TAKEN   2   /* DESTINATION_EXACT: DST is not what it was, and stays as it is */
-#define ENDPOINT_RIVAL   3   /* DST is the copy of another entry of the tree, and stays */
+#define ENDPOINT_STATE 616 /* bytes: of struct file, or of struct connection */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -61,10 +59,10 @@ struct demand {
 struct endpoint_ops {
 	/* Connects, or waits for the peer, once both ends are open. */
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* After the last byte, before flush and commit. Also returns 1: owner or mode changed. */
+	/* After the last byte, before flush and commit. Also returns RESULT_CHANGED. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* Also returns ENDPOINT_SKIPPED or ENDPOINT_RIVAL; the caller then calls abort, too. Or
-	 * ENDPOINT_TAKEN; the caller calls abort, or destination_expect() and commit again. */
+	/* Also returns RESULT_SKIPPED or RESULT_RIVAL; the caller then calls abort, too. Or
+	 * RESULT_TAKEN; the caller calls abort, or destination_expect() and commit again. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
@@ -146,7 +144,7 @@ struct endpoint {
 	 * none can, or it is no file. */
 	const char *not_atomic;
 	const struct rivals
-	    *rivals;           /* the commit returns ENDPOINT_RIVAL if one has the name; or NULL */
+	    *rivals;           /* the commit returns RESULT_RIVAL if one has the name; or NULL */
 	struct backup *backup; /* that the commit makes of what it replaces; or NULL */
 
 	int mode_lost; /* errno with which the final mode was refused, which no option asked for */
@@ -260,7 +258,7 @@ const char *destination_name(const struct endpoint *e, int *dir);
 bool destination_is_target(const struct endpoint *e);
 /* The stat of what the commit will replace, or NULL. */
 const struct stat *destination_found(const struct endpoint *e);
-/* After ENDPOINT_TAKEN: the next commit replaces the file that *old is the stat of; NULL: none.
+/* After RESULT_TAKEN: the next commit replaces the file that *old is the stat of; NULL: none.
  * Returns 0, or -errno if no file can replace it. */
 int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *);
 

@@ -92,7 +92,7 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 	if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) < 0) /* what came out is unknown */
 		return exchange_back(home, from, dir, name, &ours);
 	if (!exchange_is_same(dir, &out, old) && !same_entry(&out, &ours))
-		return hands_out ? EXCHANGE_ANOTHER : exchange_back(home, from, dir, name, &ours);
+		return hands_out ? RESULT_EXCHANGED : exchange_back(home, from, dir, name, &ours);
 	return drop_old(home, from, dir, name, &ours);
 }
 

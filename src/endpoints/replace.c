@@ -51,7 +51,7 @@ static int set_final_mode(struct endpoint *e, mode_t has, const struct fcopy_opt
 	int r = 0;
 	if (old->exists)
 		r = keep_acl(e, old, options->force, file_of(e)->local, error);
-	const bool done = r == KEEP_NONE && has && (has & 07777) == mode;
+	const bool done = r == RESULT_NONE && has && (has & 07777) == mode;
 	if (r < 0 || done || fchmod(e->fd, mode) == 0)
 		return r < 0 ? r : 0;
 	int err = errno;
@@ -100,7 +100,7 @@ int replace_finish(struct endpoint *e, const struct fcopy_options *options,
 		r = keep_owner(e, &file_of(e)->place, options->force, &has, error);
 	if (r == 0)
 		r = set_final_mode(e, has, options, error);
-	return r < 0 ? replace_advise(options, r, error) : 1;
+	return r < 0 ? replace_advise(options, r, error) : RESULT_CHANGED;
 }
 
 /* Records a failure to create or to name the new file. */
@@ -146,11 +146,11 @@ int replace_commit(struct endpoint *e, const struct fcopy_options *options,
 			   ? error_call(error, "fstat", e->path, errno)
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
 	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &call);
-	if (r == SLOT_TAKEN) {
+	if (r == RESULT_TAKEN) {
 		f->keep_part = false;
-		return options->no_clobber ? ENDPOINT_SKIPPED : ENDPOINT_TAKEN;
+		return options->no_clobber ? RESULT_SKIPPED : r;
 	}
-	if (r == 0 || r == ENDPOINT_RIVAL)
+	if (r == 0 || r == RESULT_RIVAL)
 		return r;
 	if (!call)
 		return error_refuse(error, e->path, -r,
@@ -213,7 +213,7 @@ static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_opti
 					  "cannot be replaced: " STORAGE_NO_RENAME,
 					  exists ? replace_in_place_advice(e)
 						 : FCOPY_ADVICE_IN_PLACE_AUTO)
-			   : REPLACE_UNFIT;
+			   : RESULT_UNFIT;
 	int r = temporary_create_named(e, mode, &call);
 	if (r < 0)
 		return replace_fail(e, call, r, error);
@@ -240,7 +240,7 @@ static int create_unnamed(struct endpoint *e, mode_t mode, struct fcopy_error *e
 {
 	const char *call;
 	int r = temporary_create(e, mode, &call);
-	return r < 0 ? replace_fail(e, call, r, error) : r > 0 ? REPLACE_UNFIT : 0;
+	return r < 0 ? replace_fail(e, call, r, error) : r;
 }
 
 static int open_temporary(struct endpoint *e, const struct endpoint *src,

@@ -19,10 +19,10 @@ mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
 mode_t temporary_mode(int dir, mode_t mode, struct storage *);
 /* A slot_maker: creates a file. mode: points to its mode_t. Returns a descriptor or -errno. */
 int temporary_make(int dir, const char *name, void *mode);
-/* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
- * not support O_TMPFILE. temporary_create_named creates a file with a temporary name and mode 0600,
- * which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`. Both return 0, or
- * -errno with the failed call in *call. */
+/* temporary_create creates an unnamed temporary file with `mode`. Returns RESULT_UNFIT without
+ * O_TMPFILE. temporary_create_named creates a file with a temporary name and mode 0600, which gets
+ * file_of(e)->mode later; or, where chmod has no effect, with `mode`. Both return 0, or -errno with
+ * the failed call in *call. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);
 /* Closes the file, and removes it if it has a temporary name. A part has partial_drop. */
@@ -47,13 +47,11 @@ int replace_advise(const struct fcopy_options *, int r, struct fcopy_error *);
 int replace_check_owner(const struct endpoint *e, const struct fcopy_options *,
 			struct fcopy_error *);
 
-#define REPLACE_UNFIT 1 /* the storage lacks this way */
-
-/* Opens the file of e's slot. Returns 0, REPLACE_UNFIT, or -errno with the failure recorded. */
+/* Opens the file of e's slot. Returns 0, RESULT_UNFIT, or -errno with the failure recorded. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
 /* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
- * have opened it. Returns 1, or -errno with the failure recorded. */
+ * have opened it. Returns RESULT_CHANGED, or -errno with the failure recorded. */
 int replace_finish(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 /* Gives the file its name. Returns as endpoint_ops.commit. */
 int replace_commit(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);

@@ -150,12 +150,11 @@ static inline const char *slot_name(const struct slot *s, const char *as)
 int slot_link(int dir, const char *name, void *slot);
 
 /* Gives it the name `as` in `dir`. Returns 0; or
- *   ENDPOINT_RIVAL   the copy of another entry of the tree has the name;
- *   SLOT_TAKEN       something has the name that slot.over excludes;
+ *   RESULT_RIVAL     the copy of another entry of the tree has the name;
+ *   RESULT_TAKEN     something has it that slot.over excludes;
  *   -ENOTRECOVERABLE the same, and it has become slot.name by now: slot_drop() leaves it;
  *   -ESTALE          *call NULL: another process has exchanged slot.name;
  *   -errno           *call has failed. */
-#define SLOT_TAKEN 4
 int slot_commit(struct slot *, int dir, const char *as, const char **call);
 
 /* Closes the file, and removes what was made, unless it is named; what is no file stays under its
@@ -170,9 +169,8 @@ int slot_close(const struct slot *);
 bool exchange_is_same(int dir, const struct stat *now, const struct stat *old);
 /* Renames the file `from` to `name`, if that is the file that *old is the stat of. Returns 0;
  * -EEXIST: another one has the name, and keeps it; -ENOTRECOVERABLE: that one has become `from`,
- * and must not be removed; or -errno. With `hands_out` also EXCHANGE_ANOTHER: done, but at the last
+ * and must not be removed; or -errno. With `hands_out` also RESULT_EXCHANGED: done, but at the last
  * moment another file has had the name, and that one is now `from`. */
-#define EXCHANGE_ANOTHER 1
 int exchange_over(int home, const char *from, int dir, const char *name, const struct stat *old,
 		  bool hands_out);
 /* Renames without replacing anything; where rename(2) is unsupported, by a link. Returns as

@@ -84,7 +84,7 @@ static int rename_patiently(struct slot *s, int dir, const char *as, const char 
 /* Of a rename: other calls that return EEXIST have failed. */
 static int tell_taken(const struct slot *s, int r)
 {
-	return r == -EEXIST && s->over != OVER_ANY ? SLOT_TAKEN : r;
+	return r == -EEXIST && s->over != OVER_ANY ? RESULT_TAKEN : r;
 }
 
 /* At the last moment another entry has got the name: it has come out, and becomes a backup, too.
@@ -112,7 +112,7 @@ static int rename_backed_up(struct slot *s, int dir, const char *as, const char 
 	s->over = b->stage == BACKUP_MOVED ? OVER_NOTHING : over;
 	r = tell_taken(s, rename_patiently(s, dir, as, call));
 	s->over = over;
-	if (r == EXCHANGE_ANOTHER)
+	if (r == RESULT_EXCHANGED)
 		r = keep_another(s, dir, as, call);
 	backup_end(b, dir, as, r == 0);
 	return r;
@@ -158,7 +158,7 @@ static int rename_without_rival(struct slot *s, int dir, const char *as, const c
 	if (claimed)
 		return rename_backed_up(s, dir, as, call);
 	lock_rivals(s);
-	int r = s->rivals && is_rival(s, dir, as) ? ENDPOINT_RIVAL
+	int r = s->rivals && is_rival(s, dir, as) ? RESULT_RIVAL
 						  : rename_backed_up(s, dir, as, call);
 	unlock_rivals(s);
 	return r;
@@ -225,7 +225,7 @@ static int commit_file(struct slot *s, int dir, const char *as, const char **cal
 		*call = "linkat";
 		r = slot_link(dir, as, s);
 		if (r == -EEXIST && only_new)
-			return meets_rival(s, dir, as) ? ENDPOINT_RIVAL : SLOT_TAKEN;
+			return meets_rival(s, dir, as) ? RESULT_RIVAL : RESULT_TAKEN;
 		if (r != -EEXIST)
 			return r;
 		met = true;

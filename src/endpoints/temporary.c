@@ -180,7 +180,7 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 {
 	int r = create_unnamed(e, mode);
 	*call = "open";
-	return lacks_unnamed(r) ? 1 : r;
+	return lacks_unnamed(r) ? RESULT_UNFIT : r;
 }
 
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call)

@@ -24,7 +24,7 @@ static int copy_file_range_copy(struct transfer *t)
 		ssize_t n = copy_file_range_once(t, want);
 		if (n == 0) {
 			int r = transfer_end(t, "copy_file_range");
-			if (r != ENGINE_NEXT || (n = copy_file_range_once(t, want)) == 0)
+			if (r != RESULT_NEXT || (n = copy_file_range_once(t, want)) == 0)
 				return r; /* the end; a failure; or still no bytes: refused */
 		}
 		int r = n < 0 ? transfer_judge(t, "copy_file_range", SIDE_BOTH)

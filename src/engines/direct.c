@@ -148,7 +148,7 @@ static bool is_on_fuse(int fd)
 	return type == 0 || system_type_has(type, SYSTEM_SERVED);
 }
 
-/* Returns 0, ENGINE_NEXT or -errno. */
+/* Returns 0, RESULT_NEXT or -errno. */
 static int direct_set(struct transfer *t, int fd, int flags, enum side side)
 {
 	while (fcntl(fd, F_SETFL, flags) < 0) {

@@ -11,16 +11,13 @@
 #include "ahead.h"
 #include "fcopy.h"
 #include "io/io.h"
+#include "io/result.h"
 
 /* A transfer is a range of bytes being copied from one descriptor to another: the argument of an
  * engine. These functions split it into chunks, account for moved bytes, and classify errno values.
  */
 
 #define TRANSFER_TO_EOF INT64_MAX /* transfer.end: until the source ends */
-
-/* Unsupported for this pair of descriptors. Positive, so that it cannot be mistaken for -errno;
- * functions that return it must not return counts of bytes. */
-#define ENGINE_NEXT 1
 
 /* The most that one call inside the kernel may move: progress, cancellation and rate limits act
  * between calls. */
@@ -69,10 +66,10 @@ struct transfer {
 	off_t steady_bytes;
 	double steady_seconds;
 
-	const char *call;      /* after a failure or ENGINE_NEXT: the system call, or NULL */
+	const char *call;      /* after a failure or RESULT_NEXT: the system call, or NULL */
 	const char *operation; /* ... what the call was part of, or NULL */
 	enum side side;        /* ... the descriptor that it failed on */
-	int refusal;           /* ... after ENGINE_NEXT: its errno, never 0 */
+	int refusal;           /* ... after RESULT_NEXT: its errno, never 0 */
 };
 
 /* Returns how many bytes to ask for next: at most `most`, fewer near the end or under a rate limit,
@@ -91,7 +88,7 @@ int transfer_pace(struct transfer *t, size_t n);
  */
 void transfer_skip(struct transfer *t, off_t offset);
 
-/* Call with errno after `call` failed on `side`. Returns 0: call again; ENGINE_NEXT or -errno:
+/* Call with errno after `call` failed on `side`. Returns 0: call again; RESULT_NEXT or -errno:
  * return that. Waits for a stream that is not ready. */
 int transfer_judge(struct transfer *t, const char *call, enum side side);
 
@@ -99,12 +96,12 @@ int transfer_judge(struct transfer *t, const char *call, enum side side);
 int transfer_fail(struct transfer *t, const char *call, enum side side, int r);
 
 /* Records a refusal. err must not be 0; call is NULL if the engine refuses before any call. Returns
- * ENGINE_NEXT. */
+ * RESULT_NEXT. */
 int transfer_refuse(struct transfer *t, const char *call, enum side side, int err);
 
 /* After `call` reported the end of the source: checks it by a read. Files of procfs and FUSE may
  * have more bytes than st_size, which some calls believe, and splice(2) stops at TCP urgent data.
- * Returns 0: the source has ended; ENGINE_NEXT: `call` cannot read on; or -errno. */
+ * Returns 0: the source has ended; RESULT_NEXT: `call` cannot read on; or -errno. */
 int transfer_end(struct transfer *t, const char *call);
 
 /* The offset for a pread or pwrite of this transfer. */
@@ -129,7 +126,7 @@ struct engine {
 	/* Copies [offset, end) of the transfer, whose offset is the end of the finished prefix
 	 * afterwards, whatever is returned, and nothing is in flight any more:
 	 *   0            the range is done, or the source ended
-	 *   ENGINE_NEXT  unsupported for this pair of descriptors; another engine may continue at
+	 *   RESULT_NEXT  unsupported for this pair of descriptors; another engine may continue at
 	 *                offset; call, side and refusal (never 0) say why
 	 *   -errno       a real failure; call and side name what failed */
 	int (*copy)(struct transfer *);

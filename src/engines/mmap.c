@@ -96,7 +96,7 @@ static int mmap_copy(struct transfer *t)
 		off_t n = source_left(t, size);
 		if (n == 0) {
 			int r = transfer_end(t, "mmap");
-			if (r != ENGINE_NEXT || (n = source_left(t, size)) == 0)
+			if (r != RESULT_NEXT || (n = source_left(t, size)) == 0)
 				return r; /* the end; a failure; or still no bytes: refused */
 		}
 		int r = n < 0 ? (int)n

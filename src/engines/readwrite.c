@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * read(2) and write(2) through a buffer in user space: works everywhere, so it never returns
- * ENGINE_NEXT. The CPU copies each byte twice.
+ * RESULT_NEXT. The CPU copies each byte twice.
  */
 #include "engine.h"
 #include "io/sum.h"

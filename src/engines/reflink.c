@@ -9,7 +9,7 @@
 #include <sys/param.h>
 #include <sys/stat.h>
 
-/* Returns 0, ENGINE_NEXT or -errno. */
+/* Returns 0, RESULT_NEXT or -errno. */
 static int clone_file(struct transfer *t)
 {
 	while (ioctl(t->dst, FICLONE, t->src) < 0) {

@@ -42,7 +42,7 @@ static int sendfile_copy(struct transfer *t)
 		ssize_t sent = sendfile_once(t, want);
 		if (sent == 0) {
 			int r = transfer_end(t, "sendfile");
-			if (r != ENGINE_NEXT || (sent = sendfile_once(t, want)) == 0)
+			if (r != RESULT_NEXT || (sent = sendfile_once(t, want)) == 0)
 				return r; /* the end; a failure; or still no bytes: refused */
 		}
 		int r = sent < 0 ? transfer_judge(t, "sendfile", SIDE_BOTH)

@@ -51,7 +51,7 @@ static int has_socket_input(int fd, bool *input)
 }
 
 /* Splices at most n bytes once, from the source or to the destination, or both. Returns 0 with
- * their number in *moved (0 at the end), ENGINE_NEXT or -errno. */
+ * their number in *moved (0 at the end), RESULT_NEXT or -errno. */
 static int splice_once(struct transfer *t, int in, int out, size_t n, size_t *moved)
 {
 	bool had_input = false, reads = in == t->src, writes = out == t->dst;
@@ -87,7 +87,7 @@ static int splice_source(struct transfer *t, int out, size_t n, size_t *moved)
 	if (r || *moved > 0)
 		return r;
 	r = transfer_end(t, "splice");
-	if (r != ENGINE_NEXT)
+	if (r != RESULT_NEXT)
 		return r;
 	r = splice_once(t, t->src, out, n, moved);
 	return r || *moved > 0 ? r : transfer_refuse(t, "splice", SIDE_SRC, EOPNOTSUPP);
@@ -126,7 +126,7 @@ static int rescue_pipe(struct transfer *t, int pipe, size_t n)
 			return stop;
 		n -= (size_t)got;
 	}
-	return ENGINE_NEXT;
+	return RESULT_NEXT;
 }
 
 /* Moves the n bytes in the engine's pipe to the destination. */
@@ -135,7 +135,7 @@ static int drain_pipe(struct transfer *t, int pipe, size_t n)
 	while (n > 0) {
 		size_t moved;
 		int r = splice_once(t, pipe, t->dst, n, &moved);
-		if (r == ENGINE_NEXT)
+		if (r == RESULT_NEXT)
 			return rescue_pipe(t, pipe, n);
 		if (r < 0)
 			return r;

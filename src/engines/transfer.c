@@ -146,7 +146,7 @@ int transfer_fail(struct transfer *t, const char *call, enum side side, int r)
 int transfer_refuse(struct transfer *t, const char *call, enum side side, int err)
 {
 	t->refusal = err;
-	return transfer_fail(t, call, side, ENGINE_NEXT);
+	return transfer_fail(t, call, side, RESULT_NEXT);
 }
 
 int transfer_end(struct transfer *t, const char *call)

@@ -8,6 +8,7 @@
  * If it is gone, or its files cannot be seen yet, all of this starts again.
  */
 #define _GNU_SOURCE
+#include "io/result.h"
 #include "io/system.h"
 #include "left.h"
 #include "part.h"
@@ -212,10 +213,8 @@ static int acquire_content(struct part *p, const struct part_claim *c, enum part
 				  FCOPY_ADVICE_REMOVE_PART);
 }
 
-/* Results beside 0 and -errno. -EAGAIN: it is gone; -ESTALE: its files cannot be seen yet. */
-#define ANOTHER_COMMITS 1
-
-/* One look at the part. */
+/* One look at the part. -EAGAIN: it is gone; -ESTALE: its files cannot be seen yet; RESULT_LEFT:
+ * another process commits it. */
 static int acquire_once(struct part *p, const struct part_claim *c, enum part_state *state)
 {
 	const bool joins = c->of == PART_OF_SHARDS;
@@ -225,7 +224,7 @@ static int acquire_once(struct part *p, const struct part_claim *c, enum part_st
 	if (r == 0)
 		r = acquire_lock(p, joins ? LOCK_SH : LOCK_EX, c->cancel);
 	if (r == -EBUSY && joins && acquire_read(p, false) == 0 && p->journal.shards.kind)
-		return ANOTHER_COMMITS;
+		return RESULT_LEFT;
 	if (r == 0)
 		r = acquire_read(p, !joins);
 	if (r == 0)
@@ -313,7 +312,7 @@ enum part_state part_acquire(struct part *p, const struct part_claim *c)
 		r = acquire_once(p, c, &state);
 		if (r != 0 || state == PART_FRESH)
 			part_close(p, false);
-		if (r == ANOTHER_COMMITS) {
+		if (r == RESULT_LEFT) {
 			r = -EAGAIN;
 			tries = -1;
 		}

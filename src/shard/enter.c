@@ -39,8 +39,8 @@ int job_init(struct job *j)
 	return 0;
 }
 
-/* Whoever shares the lock of the part copies what is free. Returns 0 if nobody does, JOB_AGAIN if
- * more is complete now, or -errno. */
+/* Whoever shares the lock of the part copies what is free. Returns 0 if nobody does, RESULT_AGAIN
+ * if more is complete now, or -errno. */
 static int job_check_others(struct job *j)
 {
 	const unsigned complete = j->complete;
@@ -52,7 +52,7 @@ static int job_check_others(struct job *j)
 				    "ended",
 				    FCOPY_ADVICE_NONE);
 	int r = job_look(j);
-	return r < 0 ? r : j->complete > complete ? JOB_AGAIN : 0;
+	return r < 0 ? r : j->complete > complete ? RESULT_AGAIN : 0;
 }
 
 int job_end_missing(struct job *j)
@@ -145,7 +145,7 @@ static int job_confirm(struct job *j)
 	if (r < 0)
 		return job_fail(j, "fsync of the directory", "fsync", -r);
 	part_remove_shares(&j->part);
-	return JOB_COMMITTED;
+	return RESULT_COMMITTED;
 }
 
 /* What was committed before, by this job or by another one. */
@@ -169,7 +169,7 @@ static int job_check_receipt(struct job *j)
 		return r < 0 ? r : job_end_missing(j);
 	job_leave(j);
 	left_sweep(j->parent, j->part.public, 0);
-	return JOB_AGAIN;
+	return RESULT_AGAIN;
 }
 
 /* Makes the part, and leaves it open. */
@@ -213,7 +213,7 @@ static int job_begin(struct job *j)
 		j->work->remove(j);
 	partial_close(p, true, j->options);
 	part_init(p, j->parent, j->name);
-	return others ? JOB_AGAIN : r;
+	return others ? RESULT_AGAIN : r;
 }
 
 /* There are markers already: this process is late, or an earlier one has failed. What was done to
@@ -262,7 +262,7 @@ int job_enter(struct job *j)
 	if (j->tree && j->exists) {
 		/* DST is what was built here: this client does not see the "commit" line yet. */
 		if (part_is_data(&j->part, &j->dst))
-			return j->joined ? job_confirm(j) : JOB_AGAIN;
+			return j->joined ? job_confirm(j) : RESULT_AGAIN;
 		if ((r = j->work->check(j)) < 0)
 			return r;
 	}
@@ -290,5 +290,5 @@ int job_exists(struct job *j)
 	const bool fits = state == PART_RECEIPT && job_fits_destination(j) &&
 			  j->part.journal.source.source.inode == j->source->st_ino;
 	job_leave(j);
-	return same ? 1 : fits ? 2 : 0;
+	return same ? RESULT_SAME : fits ? RESULT_COMMITTED : 0;
 }

@@ -168,7 +168,7 @@ static int file_commit(struct job *j)
 		r = job_note_commit(j, &st);
 	/* -ENOENT: NFS; this client had the name cached, and another one has committed. */
 	if (r == 0 && (r = copy_commit(c)) == -ENOENT)
-		r = JOB_AGAIN;
+		r = RESULT_AGAIN;
 	if (r != 0) {
 		struct fcopy_error ignored;
 		destination_unshare(&c->dst, &ignored);
@@ -260,7 +260,7 @@ int shard_copy_file(struct copy *c)
 		stale_warn(f.job.parent, c->options, report);
 	if (r == 0)
 		r = job_run(&f.job);
-	if (r == JOB_COMMITTED)
+	if (r == RESULT_COMMITTED)
 		report->committed = true;
 	job_free(&f.job);
 	c->dst.ops->abort(&c->dst);

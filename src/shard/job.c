@@ -106,7 +106,7 @@ static bool job_is_complete(const struct job *j)
 	return j->listed && j->complete == j->chunks;
 }
 
-/* Returns 0 if other processes have chunks; JOB_AGAIN if all are complete, or one is free. */
+/* Returns 0 if other processes have chunks; RESULT_AGAIN if all are complete, or one is free. */
 static int job_settle(struct job *j)
 {
 	const double start = io_now();
@@ -118,15 +118,15 @@ static int job_settle(struct job *j)
 		int r = j->locks ? 0 : job_look(j);
 		private_refresh(j->part.fd);
 		if (r < 0 || job_is_complete(j))
-			return r < 0 ? r : JOB_AGAIN;
+			return r < 0 ? r : RESULT_AGAIN;
 		if (fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return JOB_AGAIN; /* it was committed */
+			return RESULT_AGAIN; /* it was committed */
 		if ((r = job_claim(j, &chunk, &again)) != 0) {
 			job_release(j);
-			return r < 0 ? r : JOB_AGAIN;
+			return r < 0 ? r : RESULT_AGAIN;
 		}
 		if (job_is_complete(j))
-			return JOB_AGAIN;
+			return RESULT_AGAIN;
 		struct io io = {.cancel = j->options->cancel};
 		if (io_now() - start > SETTLE_S || !j->busy || io_cancelled(&io))
 			return 0;
@@ -150,7 +150,7 @@ static int job_lock_commit(struct job *j)
 		r = 0;
 	if (r == -EWOULDBLOCK && !j->shard.finish) {
 		job_warn_left(j);
-		return JOB_LEFT;
+		return RESULT_LEFT;
 	}
 	if (r == -EWOULDBLOCK)
 		return error_refuse(j->error, j->path, EBUSY,
@@ -159,7 +159,7 @@ static int job_lock_commit(struct job *j)
 		return error_refuse(j->error, j->path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	if (r < 0 && !private_lacks_locks(-r))
 		return job_fail(j, "lock of its .fcopy-part", "flock", -r);
-	return part_is_named(&j->part) ? 0 : JOB_AGAIN;
+	return part_is_named(&j->part) ? 0 : RESULT_AGAIN;
 }
 
 static int job_commit(struct job *j)
@@ -168,12 +168,12 @@ static int job_commit(struct job *j)
 	int r = job_lock_commit(j);
 	private_refresh(j->part.fd);
 	if (r == 0 && fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = JOB_AGAIN; /* another process was faster */
+		r = RESULT_AGAIN; /* another process was faster */
 	if (r == 0 && !part_is_data(&j->part, &st))
 		r = job_refuse_part(j, "its .fcopy-part was changed by something else");
 	if (r == 0 && !job_claim_commit(j)) {
 		job_warn_left(j);
-		return JOB_LEFT;
+		return RESULT_LEFT;
 	}
 	if (r == 0 && (r = j->work->commit(j)) < 0)
 		job_release_commit(j);
@@ -190,8 +190,8 @@ static int job_pass(struct job *j)
 		r = j->work->copy(j);
 		if (r == 0)
 			r = job_settle(j);
-		if (r != JOB_AGAIN || !job_is_complete(j))
-			return r == 0 ? JOB_LEFT : r;
+		if (r != RESULT_AGAIN || !job_is_complete(j))
+			return r == 0 ? RESULT_LEFT : r;
 	}
 	return job_is_complete(j) ? job_commit(j) : job_end_missing(j);
 }
@@ -207,15 +207,15 @@ static bool job_lost_part(const struct job *j, int r)
 int job_run(struct job *j)
 {
 	struct fcopy_error lost = {.err = 0};
-	int r = JOB_AGAIN;
+	int r = RESULT_AGAIN;
 	unsigned complete = 0;
-	for (unsigned tries = 0; r == JOB_AGAIN && tries < TRIES; tries++) {
+	for (unsigned tries = 0; r == RESULT_AGAIN && tries < TRIES; tries++) {
 		if (tries > 0)
 			job_pause(3 * (tries - 1));
 		r = job_pass(j);
 		if (job_lost_part(j, r))
-			r = JOB_AGAIN;
-		if (r == JOB_AGAIN) {
+			r = RESULT_AGAIN;
+		if (r == RESULT_AGAIN) {
 			lost = *j->error;
 			*j->error = (struct fcopy_error){.err = 0};
 		}
@@ -224,14 +224,14 @@ int job_run(struct job *j)
 			tries = 0;
 		}
 	}
-	if (r == JOB_AGAIN && lost.err) {
+	if (r == RESULT_AGAIN && lost.err) {
 		*j->error = lost;
 		r = -lost.err;
 	}
-	if (r == JOB_AGAIN)
+	if (r == RESULT_AGAIN)
 		r = job_refuse_part(j, "its .fcopy-part is gone");
 	job_leave(j);
-	return r == JOB_LEFT ? 0 : r;
+	return r == RESULT_LEFT ? 0 : r;
 }
 
 int job_differs(struct job *j)
@@ -247,7 +247,7 @@ int job_differs(struct job *j)
 	part_remove_shares(&j->part);
 	partial_close(&j->part, true, j->options);
 	part_init(&j->part, j->parent, j->name);
-	return JOB_AGAIN;
+	return RESULT_AGAIN;
 }
 
 int job_note_commit(struct job *j, const struct stat *data)

@@ -7,10 +7,6 @@
 
 #include "copy/copy.h"
 
-#define JOB_COMMITTED 1 /* DST is complete, by this process or by another one */
-#define JOB_AGAIN     2 /* another process has changed the part: look again */
-#define JOB_LEFT      3 /* other processes have chunks, and will commit */
-
 #define JOB_CLAIMS 160 /* that a process has at once */
 #define JOB_MARK   32  /* chunks that it copies before it flushes them */
 
@@ -29,7 +25,7 @@ struct job_work {
 	void (*remove)(struct job *); /* data of the open part */
 	/* Claims chunks, copies and marks them, until none is free. */
 	int (*copy)(struct job *);
-	/* All chunks are complete, and no other process works. Also returns JOB_AGAIN. */
+	/* All chunks are complete, and no other process works. Also returns RESULT_AGAIN. */
 	int (*commit)(struct job *);
 };
 
@@ -85,27 +81,28 @@ enum job_chunk { CHUNK_OPEN, CHUNK_DONE, CHUNK_MINE, CHUNK_FAILED };
 /* enter.c: fills in *job, whose first members the caller has set; job_free releases it. */
 int job_init(struct job *);
 void job_free(struct job *);
-/* Returns 0 with the part open and its lock shared, JOB_COMMITTED, JOB_AGAIN or -errno. */
+/* Returns 0 with the part open and its lock shared, RESULT_COMMITTED, RESULT_AGAIN or -errno. */
 int job_enter(struct job *);
 /* Was there a time when no process of those that work now did? Then each copy has to be looked at.
  */
 bool job_was_left(const struct job *);
 /* Releases the part and everything in it. */
 void job_leave(struct job *);
-/* Is there a part, or a receipt, of this job? 1; 2: a receipt of an earlier state of the source, or
- * of another job for it; 0; or -errno. */
+/* Is there a part, or a receipt, of this job? RESULT_SAME; RESULT_COMMITTED: a receipt of an
+ * earlier state of the source, or of another job for it; 0; or -errno. */
 int job_exists(struct job *);
 /* Of a directory: replaces the mtime by the time of creation, or by 0. */
 void job_birth(int dir, const char *name, struct stat *);
-/* Chunks are missing, and none can be claimed: refuses the copy. Returns -errno, or JOB_AGAIN. */
+/* Chunks are missing, and none can be claimed: refuses the copy. Returns -errno, or RESULT_AGAIN.
+ */
 int job_end_missing(struct job *);
 
 /* job.c */
 /* Makes the copy with the other shards. Returns 0 if DST is complete or if other processes will
- * complete it, JOB_COMMITTED if it was complete already, or -errno. */
+ * complete it, RESULT_COMMITTED if it was complete already, or -errno. */
 int job_run(struct job *);
 /* The source is not what it was when the job began. Starts the job over if nothing of it is
- * complete, and no other process works on it: JOB_AGAIN. Otherwise refuses. */
+ * complete, and no other process works on it: RESULT_AGAIN. Otherwise refuses. */
 int job_differs(struct job *);
 /* Before the rename: notes what DST will be. */
 int job_note_commit(struct job *, const struct stat *data);

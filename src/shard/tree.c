@@ -93,7 +93,7 @@ static int tree_open(struct shard_tree *s)
 	s->root.dst = part_open_data(&s->job.part, O_RDONLY | O_DIRECTORY);
 	if (s->root.dst < 0)
 		return s->root.dst == -ENOENT
-			   ? JOB_AGAIN
+			   ? RESULT_AGAIN
 			   : job_fail(&s->job, "open in its .fcopy-part", "openat", -s->root.dst);
 	if (fstat(s->root.dst, &st) < 0 || !part_is_data(&s->job.part, &st)) {
 		close(s->root.dst);
@@ -175,7 +175,8 @@ static int tree_commit(struct job *j)
 	r = finish_tree(s);
 	tree_close(s);
 	if (r == -ENOENT && root->tree->root.failures == 0)
-		return JOB_AGAIN; /* of the part, or from the rename: another process was faster */
+		return RESULT_AGAIN; /* of the part, or from the rename: another process was faster
+				      */
 	if (r == 0)
 		job_end(j);
 	return r;
@@ -219,7 +220,8 @@ int shard_names_copy(struct tree *t, const struct operand *from, const struct op
 	int r = tree_begin(&s, t, from, to);
 	if (r == 0)
 		r = job_exists(&s.job);
-	return tree_end(&s, r < 0 ? r : r == 1 || (r == 2 && !tree_is_root(from)));
+	return tree_end(
+	    &s, r < 0 ? r : r == RESULT_SAME || (r == RESULT_COMMITTED && !tree_is_root(from)));
 }
 
 /* A late retry: a job is known by its root's mtime and inode, and entries below may have changed
@@ -248,7 +250,7 @@ int shard_copy_root(struct tree *t, const struct operand *from, const struct ope
 		r = root_check_part_source(&s.root);
 	if (r == 0)
 		r = job_run(&s.job);
-	if (r == JOB_COMMITTED && (r = tree_compare(&s)) == 0)
+	if (r == RESULT_COMMITTED && (r = tree_compare(&s)) == 0)
 		t->root.committed = true;
 	return tree_end(&s, r);
 }

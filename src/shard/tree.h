@@ -41,7 +41,7 @@ int entries_copy(struct shard_tree *);
 int entries_check(struct shard_tree *);
 
 /* finish.c: all chunks are complete, and the part is locked: links, attributes and the rename.
- * Returns 0, JOB_AGAIN or -errno as above. */
+ * Returns 0, RESULT_AGAIN or -errno as above. */
 int finish_tree(struct shard_tree *);
 
 /* entries.c: opens a directory of the copy by its path below the operand; "." is the operand's. No

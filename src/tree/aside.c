@@ -144,7 +144,7 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 		if (r != 0)
 			slot_drop(&s, e->dir->dst, e->as);
 	} while (r != 0 && aside_choose_another(w, e, &s, r, *call));
-	return r == SLOT_TAKEN ? (old ? SEEN_ANOTHER : -EEXIST) : r;
+	return r == RESULT_TAKEN ? (old ? RESULT_TAKEN : -EEXIST) : r;
 }
 
 int aside_replace(struct worker *w, const struct entry *e, const struct making *m,
@@ -154,9 +154,9 @@ int aside_replace(struct worker *w, const struct entry *e, const struct making *
 	const bool claims = rivals_possible(w->tree) &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (claims && !rivals_claim_new(w->tree, e, &old))
-		return ENDPOINT_RIVAL;
+		return RESULT_RIVAL;
 	const int r = aside_make(w, e, m, true, call);
-	if (claims && (r == SEEN_ANOTHER || r == -EISDIR))
+	if (claims && (r == RESULT_TAKEN || r == -EISDIR))
 		rivals_give_back(w->tree, &old);
 	return r;
 }

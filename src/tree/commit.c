@@ -46,7 +46,7 @@ static int commit_once(struct building *r)
 {
 	const char *call;
 	const int result = slot_commit(&r->slot, r->to->place.dir, r->to->place.name, &call);
-	return result == SLOT_TAKEN ? -EEXIST : result;
+	return result == RESULT_TAKEN ? -EEXIST : result;
 }
 
 /* Some storage renames no directory whose files are open, or that it still writes back: waits. */

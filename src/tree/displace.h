@@ -64,7 +64,7 @@ bool aside_may_move(struct tree *, struct directory *);
 
 /* Makes the entry in a slot: in a private directory, where another user could exchange its name;
  * under a drawn name, if it replaces another entry; or under its name. Returns 0; -EEXIST: the name
- * exists, and `replace` is false; SEEN_ANOTHER: something else than an option has seen has the
+ * exists, and `replace` is false; RESULT_TAKEN: something else than an option has seen has the
  * name; or -errno with the call; then nothing is left of what was made but under its final name. A
  * backup that decide() wants is made with the rename; the caller holds rivals_lock() then.
  *
@@ -74,7 +74,7 @@ bool aside_may_move(struct tree *, struct directory *);
 int aside_make(struct worker *, const struct entry *, const struct making *, bool replace,
 	       const char **call);
 /* In place of what has the name, which is claimed first: no other entry replaces it. An entry that
- * stays there can be claimed again. Returns as aside_make(), or ENDPOINT_RIVAL: another entry has
+ * stays there can be claimed again. Returns as aside_make(), or RESULT_RIVAL: another entry has
  * it. The caller holds rivals_lock(). */
 int aside_replace(struct worker *, const struct entry *, const struct making *, const char **call);
 /* Removes this thread's private directory, if there is one: its directory may be closed next. */

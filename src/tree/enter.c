@@ -93,8 +93,7 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 	if (r == 0)
 		return fd;
 	close(fd);
-	return r == ENDPOINT_RIVAL ? rivals_report(w, e)
-				   : report_call(w, e, "fstat", entry_dst, -r);
+	return r == RESULT_RIVAL ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
 }
 
 /* What is there is no directory. */

@@ -76,7 +76,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
 	if (w->decision.exact && r == 0 && !facts_allow(w, e, destination_found(&c->dst))) {
 		c->dst.ops->abort(&c->dst);
-		return ENDPOINT_TAKEN;
+		return RESULT_TAKEN;
 	}
 	return rivals_possible(w->tree) ? rivals_claim_file(w, e, r) : r;
 }
@@ -148,7 +148,7 @@ static int entry_open_seen(struct worker *w, const struct entry *e, const struct
 		/* --inplace met a file that was not there. */
 		const bool met = r == -EEXIST && w->decision.exact && !w->decision.seen &&
 				 error->call && strcmp(error->call, "open") == 0;
-		if (r != ENDPOINT_TAKEN && !met)
+		if (r != RESULT_TAKEN && !met)
 			return r;
 		*error = (struct fcopy_error){0};
 		*told = !facts_again(w, e, c->src.fd, st, tries);
@@ -163,8 +163,8 @@ static int entry_commit_again(struct worker *w, const struct entry *e, const str
 			      bool *told)
 {
 	struct copy *c = &w->copy;
-	int r = ENDPOINT_TAKEN;
-	for (int tries = 0; r == ENDPOINT_TAKEN; tries++) {
+	int r = RESULT_TAKEN;
+	for (int tries = 0; r == RESULT_TAKEN; tries++) {
 		*told = !facts_again(w, e, c->src.fd, st, tries);
 		r = *told ? -EEXIST : destination_expect(&c->dst, w->decision.seen, &w->file.error);
 		r = copy_end(c, r);
@@ -224,7 +224,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		if (large)
 			report_large(w, e);
 		r = copy_run(c);
-		if (r == ENDPOINT_TAKEN)
+		if (r == RESULT_TAKEN)
 			r = entry_commit_again(w, e, st, &told);
 		if (large)
 			report_large(w, NULL);
@@ -232,11 +232,11 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 	report_file(w, st, r == 0);
 	if (w->file.part_kept)
 		entry_note_part(w, e);
-	if (r == ENDPOINT_SKIPPED)
+	if (r == RESULT_SKIPPED)
 		o->action = FCOPY_ACTION_SKIPPED;
 	else if (r == 0 && w->tree->root.record)
 		record_add(w, e, st);
-	else if (r == ENDPOINT_RIVAL || (r < 0 && !told && entry_met_rival(w, e)))
+	else if (r == RESULT_RIVAL || (r < 0 && !told && entry_met_rival(w, e)))
 		entry_report_rival(w, e);
 	else if (r < 0 && !told)
 		report_failure(w, e, &w->file.error);
@@ -401,7 +401,7 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 	else if (attributes)
 		attributes_only(w, e, fd, st);
 	if (o->link || o->symbolic_link || attributes ||
-	    (o->link_dest && hard_link_dest(w, e, &fd, &from) > 0)) {
+	    (o->link_dest && hard_link_dest(w, e, &fd, &from) == RESULT_KNOWN)) {
 		if (fd >= 0)
 			close(fd);
 		return;
@@ -454,7 +454,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		entry_make(w, e, fd, st);
 	} else {
 		struct stat from = *st;
-		made |= !made && o->link_dest && hard_link_dest(w, e, &fd, &from) > 0;
+		made |= !made && o->link_dest && hard_link_dest(w, e, &fd, &from) == RESULT_KNOWN;
 		if (fd >= 0)
 			close(fd);
 		if (!made)

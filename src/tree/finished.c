@@ -195,21 +195,21 @@ static int finished_check(struct building *r)
 	if (result < 0)
 		return result;
 	t->root.committed = true;
-	return 1;
+	return RESULT_COMMITTED;
 }
 
 int finished_open(struct building *r, const struct stat *st)
 {
 	const struct tree *t = r->tree;
 	const bool merges = t->several || t->options->into_directory;
-	int result = t->options->dry_run ? HOME_EXISTS : home_open_committed(r, st);
+	int result = t->options->dry_run ? RESULT_EXISTS : home_open_committed(r, st);
 	if (result == 0 && !merges)
 		return finished_committed(r);
 	if (result == 0)
 		result = home_leave_committed(r);
 	if (result < 0)
 		return result;
-	return merges ? FINISHED_MERGES : finished_check(r);
+	return merges ? RESULT_MERGES : finished_check(r);
 }
 
 /* The walk of one SRC, by a copy, by a dry run, and by the comparison of --resume. */

@@ -174,7 +174,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
 	if (w->facts.exists && hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old->st_dev)
-		return HARD_LINK_SAME;
+		return RESULT_SAME;
 	if (hard_link_meets_symlink(w, e, st, c))
 		return -ELOOP;
 	return !w->facts.exists || w->decision.clears || hard_link_may_replace(w, e, st, &call) > 0
@@ -191,12 +191,12 @@ static int hard_link_continue(struct worker *w, const struct entry *e, struct or
 	*call = "stat";
 	int r = hard_link_is_made(o, to, e->as);
 	if (r != 0)
-		return r > 0 ? HARD_LINK_SAME : r;
+		return r > 0 ? RESULT_SAME : r;
 	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, false, call) : -EEXIST;
-	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? HARD_LINK_SAME : r;
+	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? RESULT_SAME : r;
 }
 
-/* The name may exist. Returns 0, HARD_LINK_SAME, HARD_LINK_NEW, ENDPOINT_RIVAL, SEEN_ANOTHER, or
+/* The name may exist. Returns 0, RESULT_SAME, RESULT_NEW, RESULT_RIVAL, RESULT_TAKEN, or
  * -errno with the call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   struct origin *o, const char **call)
@@ -205,14 +205,14 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	admit_changes(w->tree, e->dir);
 	int r = hard_link_name(w, e, o, false, call);
 	if (r == 0)
-		return HARD_LINK_NEW;
+		return RESULT_NEW;
 	rivals_lock(w->tree);
 	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->shared))
 		r = hard_link_continue(w, e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
-		r = ENDPOINT_RIVAL;
+		r = RESULT_RIVAL;
 	if (r == -EEXIST && !facts_still_allow(w, e))
-		r = SEEN_ANOTHER;
+		r = RESULT_TAKEN;
 	if (r == -EEXIST) {
 		const int may = hard_link_may_replace(w, e, st, call);
 		if (may != 0)
@@ -230,13 +230,13 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 	if (r == 0 && hard_link_leaves(w->tree)) {
 		*call = "stat";
 		r = hard_link_is_made(&o, e->dir->dst, e->as);
-		r = r > 0 ? HARD_LINK_SAME : r;
+		r = r > 0 ? RESULT_SAME : r;
 	}
 	if (r == 0)
 		r = hard_link_check(w, st, c, &o, call);
 	if (r == 0)
 		r = hard_link_place(w, e, st, &o, call);
-	if (r == HARD_LINK_NEW)
+	if (r == RESULT_NEW)
 		r = 0;
 	if (o.fd >= 0)
 		close(o.fd);
@@ -251,14 +251,14 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	int r;
 	if (w->tree->options->dry_run)
 		return hard_link_rehearse(w, e, st, c);
-	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, call)) == SEEN_ANOTHER; tries++)
+	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, call)) == RESULT_TAKEN; tries++)
 		if (!facts_again(w, e, -1, st, tries))
-			return HARD_LINK_KNOWN;
+			return RESULT_KNOWN;
 	return r;
 }
 
-/* Makes the entry another name of the earlier copy, which is open. Returns 0, HARD_LINK_NEW,
- * ENDPOINT_RIVAL, SEEN_ANOTHER, or -errno with the call. */
+/* Makes the entry another name of the earlier copy, which is open. Returns 0, RESULT_NEW,
+ * RESULT_RIVAL, RESULT_TAKEN, or -errno with the call. */
 static int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st,
 			     int earlier, const char **call)
 {
@@ -298,20 +298,20 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 	const char *call = "linkat";
 	int r;
 	rivals_expect_link(w->tree, e);
-	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER;
+	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == RESULT_TAKEN;
 	     tries++)
 		if (!facts_again(w, e, *fd, st, tries)) {
 			close(found);
-			return 1;
+			return RESULT_KNOWN;
 		}
 	struct stat linked;
-	const bool made = r >= 0 && r != ENDPOINT_RIVAL;
+	const bool made = r >= 0 && r != RESULT_RIVAL;
 	if (made && !w->tree->options->dry_run && fstat(found, &linked) == 0)
-		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
+		rivals_note_linked(w, e, &linked, r == RESULT_NEW);
 	close(found);
 	if (made) {
 		outcome_link(w->outcome, st);
-		return 1;
+		return RESULT_KNOWN;
 	}
 	if (r < 0 && r != -EEXIST && r != -EMLINK) { /* then it is copied */
 		error_call(&error, call, entry_dst, -r);
@@ -337,7 +337,7 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 	rivals_unlock(w->tree);
 	if (fd < 0)
 		close(o.fd);
-	if (r == SEEN_ANOTHER || (r == -EEXIST && facts_are_old(w)))
+	if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(w)))
 		return false;
 	if (r < 0)
 		report_call(w, e, call, entry_dst, -r);

@@ -189,7 +189,7 @@ int home_open_committed(struct building *r, const struct stat *dst)
 	const struct part_claim claim = home_claim(r, dst);
 	const enum part_state state = part_acquire(&r->part, &claim);
 	if (state != PART_COMMITTED)
-		return state == PART_FRESH ? HOME_EXISTS : home_fail_part(r);
+		return state == PART_FRESH ? RESULT_EXISTS : home_fail_part(r);
 	r->dst = openat(r->to->place.dir, r->to->place.name,
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r->dst >= 0 && fstat(r->dst, &st) == 0 && same_inode(&st, dst)) {
@@ -201,7 +201,7 @@ int home_open_committed(struct building *r, const struct stat *dst)
 	if (r->dst >= 0)
 		close(r->dst);
 	part_close(&r->part, false);
-	return HOME_EXISTS;
+	return RESULT_EXISTS;
 }
 
 int home_leave_committed(struct building *r)

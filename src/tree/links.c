@@ -244,9 +244,9 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 	struct links *l = w->tree->links;
 	const char *call;
 	int r = hard_link_make(w, e, st, copied, &call);
-	if (r == HARD_LINK_KNOWN)
+	if (r == RESULT_KNOWN)
 		return false;
-	if (r == ENDPOINT_RIVAL) {
+	if (r == RESULT_RIVAL) {
 		rivals_report(w, e);
 		return false;
 	}
@@ -255,7 +255,7 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return true;
 	links_count_name(l, e, st);
-	if (r == HARD_LINK_SAME) { /* its attributes may have been repaired */
+	if (r == RESULT_SAME) { /* its attributes may have been repaired */
 		if (w->outcome->action != FCOPY_ACTION_REPAIRED)
 			w->outcome->action = FCOPY_ACTION_UNCHANGED;
 		w->outcome->reused = w->tree->root.ground.journal;

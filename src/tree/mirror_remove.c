@@ -195,8 +195,8 @@ static int mirror_remove_listed(struct mirror_run *x, int *fd, char *path)
 	return tree_stopped(x->w->tree) ? -EINTR : *fd < 0 ? -ESTALE : result;
 }
 
-/* Returns 0; 1: something in it stays; or -errno, reported. `path` has room for PATH_MAX bytes.
- * Deep in a tree, closes *parent, and opens it again; -1 if that fails. */
+/* Returns 0; RESULT_STAYS: something in it does; or -errno, reported. `path` has room for PATH_MAX
+ * bytes. Deep in a tree, closes *parent, and opens it again; -1 if that fails. */
 static int mirror_remove_below(struct mirror_run *x, int *parent, const char *name, char *path)
 {
 	const char *reason = NULL;
@@ -230,11 +230,11 @@ static int mirror_remove_any(struct mirror_run *x, int *parent, const char *name
 	const bool directory = S_ISDIR(st.st_mode);
 	if (same_output(&x->w->tree->options->copy, &st)) {
 		mirror_note_obstacle(x, "is written by this run", path);
-		return 1;
+		return RESULT_STAYS;
 	}
 	if (filter_protects(x->w->tree->filter, path, directory)) {
 		mirror_note_obstacle(x, "is excluded", path);
-		return 1;
+		return RESULT_STAYS;
 	}
 	int r = directory ? mirror_remove_below(x, parent, name, path) : 0;
 	if (r != 0)
@@ -266,11 +266,12 @@ static int mirror_remove_old(struct mirror_run *x, const struct left *l, const c
 	return r;
 }
 
-/* The same for a directory with a drawn name; 1: its process lives, or it is not certainly ours. */
+/* The same for a directory with a drawn name, which stays if its process lives, or it is not
+ * certainly ours. */
 static int mirror_remove_left(struct mirror_run *x, int parent, const char *name, const char *path)
 {
 	struct left l;
-	int r = 1;
+	int r = RESULT_STAYS;
 	if (!temporary_is_drawn(name))
 		return r;
 	if (part_examine(&l, parent, name, true) && l.state == FCOPY_LEFT_DEAD) {
@@ -289,11 +290,11 @@ static int mirror_remove(struct mirror_run *x, int *parent, const char *name, ch
 	const bool own = mirror_is_own(name);
 	if (!own && !system_is_lost_found(*parent, name))
 		return mirror_remove_any(x, parent, name, path);
-	const int r = own ? mirror_remove_left(x, *parent, name, path) : 1;
-	if (r <= 0)
-		return r;
-	mirror_note_obstacle(x, own ? "is an unfinished copy" : "belongs to the file system", path);
-	return 1;
+	const int r = own ? mirror_remove_left(x, *parent, name, path) : RESULT_STAYS;
+	if (r == RESULT_STAYS)
+		mirror_note_obstacle(
+		    x, own ? "is an unfinished copy" : "belongs to the file system", path);
+	return r;
 }
 
 static struct directory *mirror_top(const struct entry *e)
@@ -339,7 +340,7 @@ static int mirror_remove_cleared(struct worker *w, const struct entry *e, int di
 		rivals_unclaim(w->tree, &w->facts.old);
 	const int r = mirror_remove_any(&x, &dir, name, path);
 	/* An entry has become one that stays since it was counted. */
-	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
+	return r == RESULT_STAYS ? mirror_refuse_conflict(&x, e, path) : r;
 }
 
 /* Where a directory cannot be renamed into another one, it gets a drawn name. If the process is
@@ -356,20 +357,19 @@ static int mirror_return(const struct entry *e, struct cleared *c)
 			: private_rename(e->dir->dst, c->name, e->dir->dst, e->as);
 }
 
-/* Takes the name of the entry away. Returns 0; 1 if that is impossible here; or -errno, reported.
- */
+/* Takes the name of the entry away. Returns 0, RESULT_UNFIT, or -errno, reported. */
 static int mirror_rename_away(struct worker *w, const struct entry *e, struct cleared *c)
 {
 	const int dir = e->dir->dst;
 	struct stat before, now;
 	if (fstatat(dir, e->as, &before, AT_SYMLINK_NOFOLLOW) < 0)
-		return 1;
+		return RESULT_UNFIT;
 	c->aside = old_take(&c->old, dir, e->as) == 0;
 	if (c->aside)
 		strcpy(c->name, c->old.at.name);
 	else if (mirror_rename_drawn(e, c) < 0) {
 		c->name[0] = '\0';
-		return 1;
+		return RESULT_UNFIT;
 	}
 	const int at = c->aside ? c->old.fd : dir;
 	if (fstatat(at, c->aside ? e->as : c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -405,8 +405,8 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	/* Another entry may have found it right, or entered it, since decide() was asked. */
 	if (w->facts.exists && !rivals_claim_new(t, e, &w->facts.old))
 		return rivals_report(w, e);
-	const int r = t->options->dry_run ? 1 : mirror_rename_away(w, e, c);
-	return r > 0 ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
+	const int r = t->options->dry_run ? RESULT_UNFIT : mirror_rename_away(w, e, c);
+	return r == RESULT_UNFIT ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
 }
 
 /* Is it gone, or has it its name again? */

@@ -105,7 +105,7 @@ bool rivals_have(struct tree *t, const struct directory *d, const char *name)
 int rivals_claim_open(struct tree *t, const struct entry *e, int fd)
 {
 	struct stat st;
-	return fstat(fd, &st) < 0 ? -errno : claim(t, e, &st) ? 0 : ENDPOINT_RIVAL;
+	return fstat(fd, &st) < 0 ? -errno : claim(t, e, &st) ? 0 : RESULT_RIVAL;
 }
 
 static bool is_made(void *worker, const struct stat *st)
@@ -267,7 +267,7 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && is_in_another_case(e, old, false) ? ENDPOINT_RIVAL : 0;
+	return o->link_dest && is_in_another_case(e, old, false) ? RESULT_RIVAL : 0;
 }
 
 static int note_reached(struct tree *t, const struct stat *st)
@@ -290,7 +290,7 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = check_linked(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, e, old))
-		r = ENDPOINT_RIVAL;
+		r = RESULT_RIVAL;
 	if (dst->st.st_ino)
 		new = dst->st;
 	else if (r == 0 && fstat(dst->fd, &new) < 0)

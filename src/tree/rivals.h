@@ -37,12 +37,12 @@ bool rivals_claim_new(struct tree *, const struct entry *, const struct stat *);
 void rivals_unclaim(struct tree *, const struct stat *);
 /* A claimed entry of DST has its name again: the entry that claimed it comes later. */
 void rivals_give_back(struct tree *, const struct stat *);
-/* Claims an open directory. Returns 0; ENDPOINT_RIVAL if another entry has it; or -errno. */
+/* Claims an open directory. Returns 0; RESULT_RIVAL if another entry has it; or -errno. */
 int rivals_claim_open(struct tree *, const struct entry *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
 int rivals_is_below_source(struct tree *, int dir);
 /* Of the worker's copy, after destination_open_place() returned r: claims the file that it replaces
- * and the new one. Returns r; or ENDPOINT_RIVAL, or -errno with the failure in w->file.error; then
+ * and the new one. Returns r; or RESULT_RIVAL, or -errno with the failure in w->file.error; then
  * the destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);
 

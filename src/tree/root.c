@@ -236,7 +236,7 @@ static int root_open(struct building *r)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (rivals_are_source(r->tree, st))
 		return root_refuse(r, EINVAL, DECIDE_SOURCE, FCOPY_ADVICE_USAGE);
-	if (r->tree->options->copy.resume && (result = finished_open(r, st)) != FINISHED_MERGES)
+	if (r->tree->options->copy.resume && (result = finished_open(r, st)) != RESULT_MERGES)
 		return result;
 	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)

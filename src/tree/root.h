@@ -107,8 +107,7 @@ int home_fail_part(const struct building *);
 /* Creates the new tree, or opens the one that an earlier run began. */
 int home_open(struct building *);
 /* The same with --resume for a destination that exists, with this stat: the tree of an earlier run
- * that was killed after it renamed the tree. HOME_EXISTS: its part shows nothing of the kind. */
-#define HOME_EXISTS 1
+ * that was killed after it renamed the tree. RESULT_EXISTS: its part shows nothing of the kind. */
 int home_open_committed(struct building *, const struct stat *);
 /* After that, where the tree is merged into again: gives it its mode, and removes the part. Returns
  * 0 or -errno, reported; then the part stays. */
@@ -165,10 +164,8 @@ bool inside_by_mount(struct mounts *, int src, int dst, bool one_file_system);
 /* --resume of a tree, where DST exists. */
 
 /* DST exists and has this stat. Returns 0 if an earlier run was killed after it had given DST its
- * name, and DST is the complete copy: the end of that commit is missing. 1: it is the complete
- * copy, and nothing is left to do. FINISHED_MERGES: the operands ask for a merge into it. -errno,
- * reported: it is something else. */
-#define FINISHED_MERGES 2
+ * name, and DST is the complete copy: the end of that commit is missing. RESULT_COMMITTED: nothing
+ * is left to do; RESULT_MERGES; or -errno, reported: it is something else. */
 int finished_open(struct building *, const struct stat *);
 
 /* The walk of one SRC. */

@@ -138,7 +138,7 @@ static int special_take(struct worker *w, const struct entry *e, const struct st
 }
 
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if the outcome is known;
- * SEEN_ANOTHER; ENDPOINT_RIVAL if another entry of the source has it; or -errno with the
+ * RESULT_TAKEN; RESULT_RIVAL if another entry of the source has it; or -errno with the
  * call; NULL: reported. */
 static int special_place(struct worker *w, const struct entry *e, const struct stat *st,
 			 const char **call)
@@ -153,9 +153,9 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 		r = special_make(w, e, st, false, call);
 	if (r == -EEXIST && (w->decision.exact || facts_are_old(w)) &&
 	    rivals_have(t, e->dir, e->as))
-		return ENDPOINT_RIVAL;
+		return RESULT_RIVAL;
 	if (r == -EEXIST && (facts_are_old(w) || !facts_still_allow(w, e)))
-		return SEEN_ANOTHER;
+		return RESULT_TAKEN;
 	if (r == -EEXIST)
 		r = special_make(w, e, st, true, call);
 	/* A directory of an interrupted attempt. */
@@ -197,11 +197,11 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 	rivals_unlock(w->tree);
 	if (r < 0 && !call)
 		return true;
-	if (r == ENDPOINT_RIVAL)
+	if (r == RESULT_RIVAL)
 		rivals_report(w, e);
 	else if (r < 0)
 		special_fail(w, e, st, r, call);
-	return r != SEEN_ANOTHER;
+	return r != RESULT_TAKEN;
 }
 
 void special_copy(struct worker *w, const struct entry *e, const struct stat *st)
@@ -263,13 +263,13 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	rivals_lock(w->tree);
 	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
 			   rivals_have(w->tree, e->dir, e->as);
-	int r = rival ? ENDPOINT_RIVAL : aside_make(w, e, &m, replace, &call);
+	int r = rival ? RESULT_RIVAL : aside_make(w, e, &m, replace, &call);
 	if (r == 0)
 		(void)rivals_claim(w->tree, e); /* it is new */
 	rivals_unlock(w->tree);
 	if (rival)
 		rivals_report(w, e);
-	else if (r == SEEN_ANOTHER || (r == -EEXIST && facts_are_old(w)))
+	else if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(w)))
 		return false;
 	else if (r < 0 && call)
 		report_call(w, e, call, entry_dst, -r);

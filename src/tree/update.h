@@ -52,9 +52,6 @@ int preserve_lose(struct worker *, const struct entry *, unsigned which,
 /* What is known of an entry, and what follows from it: looks at its name in DST once, decides, and
  * carries out what changes no name. */
 
-/* Beside the results in links.h: the name has got something else since it was looked at. */
-#define SEEN_ANOTHER 7
-
 /* Finds w->facts of the entry, whose source has this stat. */
 void facts_find(struct worker *, const struct entry *, const struct stat *);
 /* Sets w->decision. fd: the open source, or -1. Returns whether the outcome is known: the entry is
@@ -76,7 +73,7 @@ static inline bool facts_are_old(const struct worker *w)
 {
 	return w->facts.looked && !w->decision.replaces;
 }
-/* facts_again.c: after SEEN_ANOTHER: looks and decides again, and makes another backup. tries: how
+/* facts_again.c: after RESULT_TAKEN: looks and decides again, and makes another backup. tries: how
  * often that was done for this entry. Returns whether it is to be made; if not, the outcome is
  * known. */
 bool facts_again(struct worker *, const struct entry *, int fd, const struct stat *, int tries);

@@ -71,7 +71,7 @@ START_TEST(is_shared_by_threads)
 	struct transfer t = transfer_of("src", "dst");
 	t.end = (5 << 20) + 7;
 	int r = ranges_run(c->engine, &t, 3, false, NULL);
-	check(r == (c->engine->positional ? 0 : ENGINE_NEXT), "%d, %s", r, t.call);
+	check(r == (c->engine->positional ? 0 : RESULT_NEXT), "%d, %s", r, t.call);
 	check(r == 0 || t.refusal != 0, "no errno");
 	check(t.offset == (r ? 0 : t.end), "%lld", (long long)t.offset);
 	check(r || same_bytes("src", "dst"), "bytes differ");
@@ -96,7 +96,7 @@ START_TEST(copies_a_range)
 	int r = c->engine->copy(&t);
 	transfer_done(&t);
 	if (c->engine == &engine_reflink) { /* clones whole files only */
-		check(r == ENGINE_NEXT, "%d", r);
+		check(r == RESULT_NEXT, "%d", r);
 		check(t.offset == start, "%lld", (long long)t.offset);
 		check(same_bytes("old", "dst"), "touched");
 	} else {
@@ -121,7 +121,7 @@ START_TEST(stops_at_the_end)
 	t.end = 16384;
 	int r = c->engine->copy(&t);
 	transfer_done(&t);
-	check(r == (c->engine == &engine_reflink ? ENGINE_NEXT : 0), "%d", r);
+	check(r == (c->engine == &engine_reflink ? RESULT_NEXT : 0), "%d", r);
 	check(t.offset == (r ? 0 : 16384), "%lld", (long long)t.offset);
 	check(size_of("dst") == (r ? 0 : 16384), "%lld", (long long)size_of("dst"));
 	leave();
@@ -140,7 +140,7 @@ START_TEST(sees_the_end)
 	t.offset = 8192;
 	int r = c->engine->copy(&t);
 	transfer_done(&t);
-	check(r == (c->engine == &engine_reflink ? ENGINE_NEXT : 0), "%d", r);
+	check(r == (c->engine == &engine_reflink ? RESULT_NEXT : 0), "%d", r);
 	check(t.offset == 8192, "%lld", (long long)t.offset);
 	check(size_of("dst") == 8192, "grown");
 	leave();
@@ -231,8 +231,8 @@ START_TEST(fails_on_a_closed_side)
 	int r = c->engine->copy(&t);
 	/* Other engines leave it to readwrite to report EBADF; mmap itself writes by pwrite(2). */
 	bool final = c->engine == &engine_readwrite || (c->engine == &engine_mmap && !source);
-	check(r == (final ? -EBADF : ENGINE_NEXT), "%d", r);
-	check(r != ENGINE_NEXT || t.refusal != 0, "no errno says why");
+	check(r == (final ? -EBADF : RESULT_NEXT), "%d", r);
+	check(r != RESULT_NEXT || t.refusal != 0, "no errno says why");
 	check(t.offset == 0, "%lld", (long long)t.offset);
 	check(t.call, "no call is named");
 	check(same_bytes("old", "dst"), "touched");

@@ -182,15 +182,15 @@ static const struct making {
     {"new", HOW_FINAL, OVER_NOTHING, false, false, 0},
     {"new, drawn", HOW_RENAME, OVER_NOTHING, false, false, 0},
     {"new, aside", HOW_ASIDE, OVER_NOTHING, false, false, 0},
-    {"taken, drawn", HOW_RENAME, OVER_NOTHING, true, false, SLOT_TAKEN},
-    {"taken, aside", HOW_ASIDE, OVER_NOTHING, true, false, SLOT_TAKEN},
+    {"taken, drawn", HOW_RENAME, OVER_NOTHING, true, false, RESULT_TAKEN},
+    {"taken, aside", HOW_ASIDE, OVER_NOTHING, true, false, RESULT_TAKEN},
     {"replaced, drawn", HOW_RENAME, OVER_ANY, true, false, 0},
     {"replaced, aside", HOW_ASIDE, OVER_ANY, true, false, 0},
     {"found, drawn", HOW_RENAME, OVER_FOUND, true, false, 0},
     {"found, aside", HOW_ASIDE, OVER_FOUND, true, false, 0},
     {"found, swapped", HOW_SWAP, OVER_FOUND, true, false, 0},
-    {"another one, drawn", HOW_RENAME, OVER_FOUND, true, true, SLOT_TAKEN},
-    {"another one, aside", HOW_ASIDE, OVER_FOUND, true, true, SLOT_TAKEN},
+    {"another one, drawn", HOW_RENAME, OVER_FOUND, true, true, RESULT_TAKEN},
+    {"another one, aside", HOW_ASIDE, OVER_FOUND, true, true, RESULT_TAKEN},
 };
 
 /* After the end, the directory has the name and nothing else. */
@@ -296,7 +296,7 @@ static void check_backing(const struct backing *k, int r)
 	const char *old = k->exchanged ? "another" : "old",
 		   *backup = k->taken ? "d/name~~" : "d/name~";
 	const char *path = k->how == HOW_SWAP ? "d/name~~" : backup;
-	check(r == (k->exchanged ? SLOT_TAKEN : 0), "the commit returns %d", r);
+	check(r == (k->exchanged ? RESULT_TAKEN : 0), "the commit returns %d", r);
 	check(leads_to("d/name", r == 0 ? "new" : old), "the name");
 	check(r != 0 || leads_to(path, "old"), "the backup");
 	check((r == 0 && !k->taken) || !k->older || leads_to("d/name~", "older"),

@@ -127,7 +127,7 @@ static void check_answer(const struct run *run, const struct transfer *t, int an
 		assert_int_equal(t->offset, SIZE);
 		return;
 	}
-	assert_int_equal(answer, want == NEXT ? ENGINE_NEXT : -run->err);
+	assert_int_equal(answer, want == NEXT ? RESULT_NEXT : -run->err);
 	assert_non_null(t->call);
 	if (want == NEXT)
 		assert_int_not_equal(t->refusal, 0);
@@ -149,7 +149,7 @@ static void once(void *arg)
 	check_answer(run, &t, r);
 	assert_in_range(t.offset, 0, SIZE);
 	assert_true(same_range("src", "dst", 0, t.offset));
-	if (r == ENGINE_NEXT || t.dst_positional) {
+	if (r == RESULT_NEXT || t.dst_positional) {
 		assert_int_equal(engine_readwrite.copy(&t), 0);
 		assert_int_equal(t.offset, SIZE);
 		assert_true(same_bytes("src", "dst"));
@@ -205,7 +205,7 @@ static void sees_a_zero(void **state)
 		/* each second splice empties the pipe, in which there are bytes */
 		bool emptying = row->engine == &engine_splice && nth % 2 == 0;
 		enum outcome want = emptying ? FAILS : row->outcome;
-		assert_int_equal(r, want == NEXT ? ENGINE_NEXT : want == FAILS ? -EIO : 0);
+		assert_int_equal(r, want == NEXT ? RESULT_NEXT : want == FAILS ? -EIO : 0);
 		assert_true(want != NEXT || t.refusal != 0);
 		assert_true(t.offset < SIZE);
 		assert_true(same_range("src", "dst", 0, t.offset));

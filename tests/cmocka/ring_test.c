@@ -97,7 +97,7 @@ static void sweep(void **state)
 		assert_int_equal(r, f->answer);
 		if (f->answer == 0 && f->err != FAULT_ZERO)
 			assert_int_equal(t.offset, SIZE);
-		if (f->answer == ENGINE_NEXT)
+		if (f->answer == RESULT_NEXT)
 			assert_int_equal(t.refusal, f->err);
 		if (f->answer == 0)
 			continue;
@@ -123,7 +123,7 @@ static void ring_itself_fails(void **state)
 			done(&t);
 			break;
 		}
-		assert_int_equal(r, ENGINE_NEXT);
+		assert_int_equal(r, RESULT_NEXT);
 		assert_int_equal(t.refusal, err);
 		assert_int_equal(fake.drained, 1);
 		assert_string_equal(t.call, "io_uring_enter");
@@ -140,7 +140,7 @@ static void ring_is_refused(void **state)
 	struct transfer t;
 	reset();
 	fake.open_err = *(const int *)*state;
-	assert_int_equal(copy(&t, 4096), ENGINE_NEXT);
+	assert_int_equal(copy(&t, 4096), RESULT_NEXT);
 	assert_int_equal(t.refusal, fake.open_err);
 	assert_int_equal(t.offset, 0);
 	assert_non_null(engine_direct.probe());
@@ -181,7 +181,7 @@ static void has_no_memory(void **state)
 	reset();
 	fault_set("mmap64 of memory", 1, ENOMEM);
 	fault_on();
-	assert_int_equal(copy(&t, 4096), ENGINE_NEXT);
+	assert_int_equal(copy(&t, 4096), RESULT_NEXT);
 	fault_off();
 	assert_int_equal(t.refusal, ENOMEM);
 	assert_string_equal(t.call, "mmap");
@@ -196,7 +196,7 @@ static void ragged_reads(void **state)
 	(void)state;
 	reset();
 	fake.most = 100;
-	assert_int_equal(copy(&t, SIZE), ENGINE_NEXT);
+	assert_int_equal(copy(&t, SIZE), RESULT_NEXT);
 	assert_int_equal(t.refusal, EINVAL);
 	assert_int_equal(t.offset, 0);
 	done(&t);
@@ -261,15 +261,15 @@ int main(void)
 					      {true, EDQUOT, -EDQUOT},
 					      {false, EINTR, 0},
 					      {true, EINTR, 0},
-					      {false, EAGAIN, ENGINE_NEXT},
-					      {true, EAGAIN, ENGINE_NEXT},
-					      {false, ECANCELED, ENGINE_NEXT},
-					      {true, ECANCELED, ENGINE_NEXT},
-					      {false, EPERM, ENGINE_NEXT},
-					      {true, EPERM, ENGINE_NEXT},
-					      {false, EINVAL, ENGINE_NEXT},
-					      {true, EINVAL, ENGINE_NEXT},
-					      {true, EOPNOTSUPP, ENGINE_NEXT},
+					      {false, EAGAIN, RESULT_NEXT},
+					      {true, EAGAIN, RESULT_NEXT},
+					      {false, ECANCELED, RESULT_NEXT},
+					      {true, ECANCELED, RESULT_NEXT},
+					      {false, EPERM, RESULT_NEXT},
+					      {true, EPERM, RESULT_NEXT},
+					      {false, EINVAL, RESULT_NEXT},
+					      {true, EINVAL, RESULT_NEXT},
+					      {true, EOPNOTSUPP, RESULT_NEXT},
 					      {false, FAULT_ZERO, 0},
 					      {true, FAULT_ZERO, -EIO}};
 	cases_enter("xfs");

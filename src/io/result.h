@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What functions return besides 0, which is success, and -errno. 1 is the "yes" of a question whose
+ * "no" is 0. Any other outcome is one of these, in all rooms: a value that is handed on can never
+ * be taken for another one, for a "yes", or for a descriptor.
+ */
+#ifndef IO_RESULT_H
+#define IO_RESULT_H
+
+enum result {
+	/* A name in DST. */
+	RESULT_SKIPPED = 1 << 30, /* no_clobber: DST exists and stays as it is; not a failure */
+	RESULT_TAKEN,     /* it leads to something else than what may be replaced, which stays */
+	RESULT_RIVAL,     /* it leads to the copy of another entry of the tree, which stays */
+	RESULT_EXCHANGED, /* done, but at the last moment another file had it, and has come out */
+	RESULT_NEW,       /* done: it did not exist */
+	RESULT_SAME,      /* it is what it was to become */
+	RESULT_KNOWN,     /* the outcome of the entry is known, and counted */
+	RESULT_STAYS,     /* something below it cannot be removed, and stays */
+
+	/* A way to copy. */
+	RESULT_NEXT,    /* the engine does not support these descriptors; another one may */
+	RESULT_UNFIT,   /* the storage lacks it */
+	RESULT_CHANGED, /* done: owner or mode of the file have changed */
+	RESULT_NONE,    /* neither file has what was to be kept */
+
+	/* A new tree, a part, and the job of shards. */
+	RESULT_EXISTS,    /* DST exists, and its part does not show that it was committed */
+	RESULT_MERGES,    /* the operands ask for a merge into DST */
+	RESULT_COMMITTED, /* DST is complete, by this process or by another one */
+	RESULT_AGAIN,     /* another process has changed the part: look again */
+	RESULT_LEFT,      /* other processes have chunks, and will commit */
+};
+
+#endif
