@@ -117,8 +117,10 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 	/* btrfs keeps the block of the old end when the hole goes beyond it. */
 	int r = S_ISREG(c->dst.st.st_mode) && end > c->dst.st.st_size ? io_truncate(c->dst.fd, end)
 								      : 0;
-	if (r < 0)
+	if (r < 0) {
+		c->failed = STEP_TRUNCATE;
 		return error_call(&c->report->error, "ftruncate", c->dst.path, -r);
+	}
 	r = io_punch(c->dst.fd, start, end) ? 0 : write_zeros(c, start, end);
 	return r < 0 ? error_call(&c->report->error, "pwrite", c->dst.path, -r) : 0;
 }

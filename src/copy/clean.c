@@ -135,17 +135,16 @@ static int clean_enter(struct cleaning *c, int fd)
 	struct search *d = calloc(1, sizeof(*d)), *above = c->at;
 	struct stat st, up;
 	const size_t length = strlen(c->path);
-	const char *call = "malloc";
-	int r = d ? names_read(fd, &d->names, &call) : -ENOMEM;
+	struct failure fail = {.call = "malloc"};
+	int r = d ? names_read(fd, &d->names, &fail) : -ENOMEM;
 	if (r == 0 && fstat(fd, &st) < 0) {
-		call = "fstat";
-		r = -errno;
+		r = fail_at(&fail, "fstat");
 		names_free(&d->names);
 	}
 	if (r < 0) {
 		close(fd);
 		free(d);
-		return clean_fail(c, call, length, -r);
+		return clean_fail(c, fail.call, length, -r);
 	}
 	d->above = above;
 	d->length = length;

@@ -65,6 +65,8 @@ static int open_again(struct comparison *m, int fd, const char *path, bool past_
 	/* Without /proc the open descriptor itself is read, if it can be. */
 	if (again < 0 && errno == ENOENT && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
 		again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (again < 0)
+		m->copy->failed = fd == m->copy->dst.fd ? STEP_OPEN : STEP_OTHER;
 	return again < 0 ? error_proc(&m->copy->report->error, "open", path, errno) : again;
 }
 
@@ -287,6 +289,7 @@ int verify_copy(struct copy *c)
 	bool cached = false;
 	struct fcopy_report *report = c->report;
 	double start = io_now();
+	c->failed = STEP_OTHER;
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - c->first));
 	const char *in_place = endpoint_old(&c->dst) == OLD_OVERWRITTEN
 				   ? ", and was written in place"
@@ -297,8 +300,7 @@ int verify_copy(struct copy *c)
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0) {
 		/* Some object stores open no file that is being written. */
-		const struct fcopy_error *e = &report->error;
-		if (e->call && strcmp(e->call, "open") == 0 && e->path == c->dst.path && !e->reason)
+		if (c->failed == STEP_OPEN && !report->error.reason)
 			report->error.advice = FCOPY_ADVICE_NO_FSYNC;
 		return (int)same;
 	}

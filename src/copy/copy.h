@@ -44,8 +44,9 @@ struct copy {
 	bool exact;        /* HTTP: [first, last), no fewer bytes; DST sends `tail` more */
 	off_t first, last; /* ... of a share, or of what is exact */
 	off_t tail;
-	bool outgrown; /* the source grew faster than it was copied: its end is not copied */
-	dev_t device;  /* of DST; 0: ask */
+	enum step failed; /* STEP_OPEN, STEP_TRUNCATE, or another one */
+	bool outgrown;    /* the source grew faster than it was copied: its end is not copied */
+	dev_t device;     /* of DST; 0: ask */
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	struct stat stored;      /* st_nlink above 0: closing DST may change the time that it has */
 	bool fills;          /* the storage is written in order: zeros take the place of holes */

@@ -208,7 +208,7 @@ static bool starts_over(struct copy *c)
 {
 	const struct fcopy_error *e = &c->report->error;
 	bool writes = c->report->in_place && e->path == c->dst.path && e->call;
-	bool first = c->all.offset == 0 || (e->call && strcmp(e->call, "ftruncate") == 0);
+	bool first = c->all.offset == 0 || c->failed == STEP_TRUNCATE;
 	return writes && first && S_ISREG(c->src.st.st_mode) && c->src.positional &&
 	       c->dst.ops->start_over && c->dst.ops->start_over(&c->dst, e);
 }

@@ -117,8 +117,10 @@ static int truncate_copy(struct copy *c)
 		if (err != EINTR && st.st_size < c->all.offset &&
 		    allocate_fill(c, c->all.offset) == 0)
 			return 0;
-		if (err != EINTR || io_cancelled(&c->all.io))
+		if (err != EINTR || io_cancelled(&c->all.io)) {
+			c->failed = STEP_TRUNCATE;
 			return error_call(&c->report->error, "ftruncate", c->dst.path, err);
+		}
 	}
 	return 0;
 }
@@ -241,14 +243,14 @@ static bool keeps_errors(const struct copy *c)
  * fs/fuse/dir.c. An errno of theirs must be that of the attribute. */
 static int check_written(struct copy *c)
 {
-	const char *call;
+	struct failure fail;
 	if (!S_ISREG(c->dst.st.st_mode) || !c->dst.positional || keeps_errors(c))
 		return 0;
 	const bool flushes = c->options->preserve || c->dst.finishes;
-	int r = io_check_written(c->dst.fd, flushes, &call);
+	int r = io_check_written(c->dst.fd, flushes, &fail);
 	/* Storage that sets the time at close must do so before the commit: see settle.c. */
 	c->dst.written = r == 0 && flushes && !(c->options->preserve & FCOPY_ATTR_TIMESTAMPS);
-	return r < 0 ? error_call(&c->report->error, call, c->dst.path, -r) : 0;
+	return r < 0 ? error_call(&c->report->error, fail.call, c->dst.path, -r) : 0;
 }
 
 /* Gives the copy its owner, mode and attributes. *metadata: fdatasync(2) would not flush them. */

@@ -20,12 +20,12 @@
 static int exchange_older(struct backup *b, int dir)
 {
 	char drawn[TEMPORARY_SIZE];
-	const char *call;
+	struct failure fail;
 	if (renameat2(dir, b->older, dir, b->name, RENAME_EXCHANGE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
-	int r = slot_displace(dir, b->name, false, drawn, &call);
+	int r = slot_displace(dir, b->name, false, drawn, &fail);
 	if (r < 0)
 		return r;
 	if (renameat(dir, b->older, dir, b->name) == 0) {
@@ -39,13 +39,12 @@ static int exchange_older(struct backup *b, int dir)
 
 /* Links the entry where there is an older backup, which is kept under a drawn name until the commit
  * ends. */
-static int link_over(struct backup *b, int dir, const char *as, const char **call)
+static int link_over(struct backup *b, int dir, const char *as, struct failure *fail)
 {
-	int r = slot_displace(dir, as, true, b->older, call);
+	int r = slot_displace(dir, as, true, b->older, fail);
 	if (r < 0)
 		return r;
-	*call = "renameat2";
-	r = exchange_older(b, dir);
+	r = fail_if(fail, exchange_older(b, dir), "renameat2");
 	if (r < 0) {
 		unlinkat(dir, b->older, 0);
 		b->older[0] = '\0';
@@ -54,11 +53,11 @@ static int link_over(struct backup *b, int dir, const char *as, const char **cal
 }
 
 /* Links are impossible: renames the entry, and before that an older backup. */
-static int move_entry(struct backup *b, int dir, const char *as, bool met, const char **call)
+static int move_entry(struct backup *b, int dir, const char *as, bool met, struct failure *fail)
 {
-	int r = met ? slot_displace(dir, b->name, false, b->older, call) : 0;
+	int r = met ? slot_displace(dir, b->name, false, b->older, fail) : 0;
 	if (r == 0) {
-		*call = "renameat";
+		*fail = (struct failure){"renameat", STEP_DISPLACE};
 		r = private_rename(dir, as, dir, b->name);
 	}
 	if (r == 0)
@@ -77,42 +76,41 @@ static bool lacks_links(int r)
 }
 
 /* Returns -EEXIST if another name has to be chosen. */
-static int make_once(struct backup *b, int dir, const char *as, const char **call)
+static int make_once(struct backup *b, int dir, const char *as, struct failure *fail)
 {
 	struct stat st;
-	*call = "linkat";
 	if (linkat(dir, as, dir, b->name, 0) == 0) {
 		b->stage = BACKUP_LINKED;
 		return 0;
 	}
-	int r = -errno;
+	int r = fail_at(fail, "linkat");
 	const bool there = fstatat(dir, b->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there ? b->numbered || st.st_ino != b->met : r == -EEXIST)
 		return -EEXIST;
 	if (there && S_ISDIR(st.st_mode))
 		return -EISDIR;
 	if (r == -EEXIST) {
-		r = link_over(b, dir, as, call);
+		r = link_over(b, dir, as, fail);
 		if (r == 0)
 			b->stage = BACKUP_LINKED;
 		if (!lacks_links(r))
 			return r;
 	}
-	return move_entry(b, dir, as, there, call);
+	return move_entry(b, dir, as, there, fail);
 }
 
 int backup_make(struct backup *b, int dir, const char *as, const struct stat *found,
-		const char **call)
+		struct failure *fail)
 {
 	struct stat st;
-	int r = make_once(b, dir, as, call);
+	int r = make_once(b, dir, as, fail);
 	for (int tries = 1; r == -EEXIST && tries < TRIES; tries++)
-		if ((r = b->choose(b, call)) == 0)
-			r = make_once(b, dir, as, call);
+		if ((r = b->choose(b, fail)) == 0)
+			r = make_once(b, dir, as, fail);
 	if (r < 0) /* without the entry, another decision is due */
 		return r == -EEXIST ? -EBUSY : r == -ENOENT ? -EEXIST : r;
 	b->found = found;
-	*call = "fstatat";
+	fail_at(fail, "fstatat");
 	if (fstatat(dir, b->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = errno == ENOENT ? -EEXIST : -errno;
 	else if (st.st_ino != found->st_ino && !system_has(dir, SYSTEM_RENUMBERS))
@@ -178,18 +176,17 @@ static bool is_kept(const struct backup *b, int home, const char *name, int dir)
 	       fstatat(dir, b->name, &kept, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&st, &kept);
 }
 
-int backup_keep(struct backup *b, int home, const char *name, int dir, const char **call)
+int backup_keep(struct backup *b, int home, const char *name, int dir, struct failure *fail)
 {
 	struct backup another = *b;
 	struct stat st;
 	int r = -EEXIST;
-	*call = "unlinkat";
 	if (is_kept(b, home, name, dir))
-		return unlinkat(home, name, 0) < 0 ? -errno : 0;
+		return unlinkat(home, name, 0) < 0 ? fail_at(fail, "unlinkat") : 0;
 	for (int tries = 0; r == -EEXIST && tries < TRIES; tries++) {
-		if ((r = b->choose(&another, call)) < 0)
+		if ((r = b->choose(&another, fail)) < 0)
 			return r;
-		*call = "renameat";
+		*fail = (struct failure){"renameat", STEP_DISPLACE};
 		r = exchange_move(home, name, dir, another.name);
 		if (r == -EEXIST && !b->numbered) /* an older backup */
 			r = renameat(home, name, dir, another.name) < 0 ? -errno : 0;

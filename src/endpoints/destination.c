@@ -115,13 +115,14 @@ static const struct endpoint_ops file_ops = {.finish = file_finish,
 static int file_create(struct endpoint *e, mode_t mode, struct fcopy_error *error)
 {
 	struct file *f = file_of(e);
-	const char *call;
+	struct failure fail;
 	const int fd = slot_make(&f->slot, f->place.dir, f->place.name, -1, temporary_make, &mode,
-				 "open", &call);
+				 "open", &fail);
 	e->positional = true;
 	e->st.st_mode = S_IFREG;
 	e->fd = fd < 0 ? -1 : fd;
-	return fd < 0 ? error_call(error, call, e->path, -fd) : 0;
+	e->met = fd == -EEXIST && fail.step == STEP_MAKE;
+	return fd < 0 ? error_call(error, fail.call, e->path, -fd) : 0;
 }
 
 int destination_create(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
@@ -312,9 +313,10 @@ int destination_open_place(struct endpoint *e, struct place *p, const char *path
 static int check_access(const struct endpoint *e, const char *name, int mode,
 			struct fcopy_error *error)
 {
-	return faccessat(file_of(e)->place.dir, name, mode, AT_EACCESS) == 0
-		   ? 0
-		   : error_call(error, "open", e->path, errno);
+	if (faccessat(file_of(e)->place.dir, name, mode, AT_EACCESS) == 0)
+		return 0;
+	error_call(error, "open", e->path, errno);
+	return RESULT_REFUSED;
 }
 
 /* What would fail only when the file is opened in the chosen way. */
@@ -324,7 +326,7 @@ static int rehearse_chosen(struct endpoint *e, const struct stat *src, struct fc
 		return file_has(e, DESTINATION_ADMITTED) ? 0
 							 : check_access(e, ".", W_OK | X_OK, error);
 	int r = check_access(e, file_of(e)->place.name, W_OK, error);
-	return r < 0 ? r : in_place_rehearse(e, src, error);
+	return r != 0 ? r : in_place_rehearse(e, src, error);
 }
 
 int destination_rehearse(const struct place *p, const char *path, const struct stat *src,

@@ -138,6 +138,7 @@ struct endpoint {
 	bool positional;  /* use explicit offsets; false: use the current file offset */
 	bool faithful;    /* the storage is known to keep attributes, or to return an error */
 	bool finishes;    /* finish will change its owner or mode */
+	bool met;         /* O_EXCL has met a file: it is not ours */
 	bool written;     /* a duplicate was closed after the last byte: see io_check_written() */
 	struct stat st;   /* when it was opened; of a new file perhaps only the type */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
@@ -239,7 +240,7 @@ int destination_open_place(struct endpoint *e, struct place *, const char *path,
 			   struct storage *, struct fcopy_error *);
 
 /* Would destination_open_place() refuse the file? src: the fstat of the source. Creates and changes
- * nothing, and leaves the place open. Returns 0 or -errno. */
+ * nothing, and leaves the place open. Returns 0, RESULT_REFUSED or -errno. */
 int destination_rehearse(const struct place *, const char *path, const struct stat *src,
 			 const struct fcopy_options *, unsigned flags, struct fcopy_error *);
 

@@ -65,10 +65,10 @@ static int http_accept(const struct endpoint *listener, const struct io *io, str
 		       struct fcopy_error *error)
 {
 	struct http_guest *g;
-	const char *call;
-	int r = http_room_next(http_of(listener)->room, io, &g, &call);
+	struct failure fail;
+	int r = http_room_next(http_of(listener)->room, io, &g, &fail);
 	if (r < 0)
-		return error_call(error, call, listener->path, -r);
+		return error_call(error, fail.call, listener->path, -r);
 	socket_become(e, listener, g->fd);
 	http_of(e)->room = NULL;
 	http_of(e)->guest = g;

@@ -118,9 +118,9 @@ struct http_room *http_room_new(int listener);
 void http_room_free(struct http_room *room);
 
 /* Waits at most io->timeout_ms for a client whose head is whole, or too long. Returns 0: *guest is
- * the caller's, to be freed with its descriptor; -ETIMEDOUT; -EINTR if cancelled; or the -errno of
- * *call. */
-int http_room_next(struct http_room *, const struct io *, struct http_guest **, const char **call);
+ * the caller's, to be freed with its descriptor; -ETIMEDOUT; -EINTR if cancelled; or another -errno
+ * with the call. */
+int http_room_next(struct http_room *, const struct io *, struct http_guest **, struct failure *);
 /* Answers a client by `text` and closes its connection in order: takes the guest. */
 void http_room_dismiss(struct http_room *, struct http_guest *, const char *text, size_t length);
 

@@ -165,15 +165,14 @@ static struct http_guest *find_whole(struct http_room *room)
 
 /* Accepts clients. The request of most is there already. Returns 1: *guest is one whose head is
  * whole; 0: there is none; or the -errno of accept(2). */
-static int accept_guests(struct http_room *room, struct http_guest **guest, const char **call)
+static int accept_guests(struct http_room *room, struct http_guest **guest, struct failure *fail)
 {
 	for (int i = 0; i < ACCEPTS; i++) {
 		struct http_guest *g = malloc(sizeof(*g));
-		*call = "malloc";
 		if (!g)
-			return -ENOMEM;
+			return fail_if(fail, -ENOMEM, "malloc");
 		*g = (struct http_guest){.until = io_now() + HEAD_SECONDS};
-		g->fd = socket_take(room->listener, g->address, call);
+		g->fd = socket_take(room->listener, g->address, fail);
 		if (g->fd < 0) {
 			const int r = g->fd;
 			free(g);
@@ -215,7 +214,7 @@ static int wait_for_input(struct http_room *room, double most_ms)
 }
 
 int http_room_next(struct http_room *room, const struct io *io, struct http_guest **guest,
-		   const char **call)
+		   struct failure *fail)
 {
 	const double start = io_now(), limit_ms = io->timeout_ms > 0 ? io->timeout_ms : 1e12;
 	for (;;) {
@@ -224,15 +223,14 @@ int http_room_next(struct http_room *room, const struct io *io, struct http_gues
 			return -EINTR;
 		if (left_ms <= 0)
 			return -ETIMEDOUT;
-		*call = "poll";
-		int r = wait_for_input(room, left_ms);
+		int r = fail_if(fail, wait_for_input(room, left_ms), "poll");
 		if (r < 0)
 			return r;
 		const bool arrivals = room->poll[0].revents;
 		if ((*guest = find_whole(room)))
 			return 0;
 		expire(room);
-		r = arrivals ? accept_guests(room, guest, call) : 0;
+		r = arrivals ? accept_guests(room, guest, fail) : 0;
 		if ((r == -EMFILE || r == -ENFILE) && room->count > 0) {
 			close_guest(take_out(room, 0));
 			r = 0;

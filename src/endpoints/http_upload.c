@@ -45,15 +45,16 @@ static const char *refusal_text(int status, bool chunked)
 					  : NULL;
 }
 
-/* Waits for a client with an upload. Returns 0 or -errno of *call. */
-static int await_upload(struct endpoint *e, const struct fcopy_options *options, const char **call)
+/* Waits for a client with an upload. Returns 0, or -errno with the call. */
+static int await_upload(struct endpoint *e, const struct fcopy_options *options,
+			struct failure *fail)
 {
 	struct http *h = http_of(e);
 	const struct io io = {.cancel = options->cancel, .timeout_ms = NO_LIMIT};
 	for (;;) {
 		struct http_guest *g;
 		char text[HTTP_RESPONSE_MAX];
-		int r = http_room_next(h->room, &io, &g, call);
+		int r = http_room_next(h->room, &io, &g, fail);
 		if (r == -ETIMEDOUT)
 			continue;
 		if (r < 0)
@@ -76,10 +77,10 @@ static int upload_start(struct endpoint *e, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
 	struct http *h = http_of(e);
-	const char *call = NULL;
-	int r = await_upload(e, options, &call);
+	struct failure fail = {.call = NULL};
+	int r = await_upload(e, options, &fail);
 	if (r < 0)
-		return error_call(error, call, e->path, -r);
+		return error_call(error, fail.call, e->path, -r);
 	const int listener = e->fd;
 	socket_become(e, e, h->guest->fd);
 	memcpy(connection_of(e)->address, h->guest->address, sizeof(h->guest->address));

@@ -72,13 +72,13 @@ static bool owner_waits(const struct endpoint *e)
  * of a DST that is gone by now. They must not admit users to the copy. */
 static int renew(const struct endpoint *e, struct fcopy_error *error)
 {
-	const char *call;
+	struct failure fail;
 	mode_t mode;
 	struct endpoint file = {.fd = -1}, *probe = &file;
 	const struct place *new = &file_of(probe)->place;
-	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
+	int r = temporary_open_probe(file_of(e)->place.dir, probe, &fail);
 	if (r < 0)
-		error_call(error, call, e->path, -r);
+		error_call(error, fail.call, e->path, -r);
 	else if ((r = keep_owner(e, new, false, &mode, error)) < 0 ||
 		 (r = keep_acl(e, new, false, false, error)) < 0)
 		error_refuse(error, e->path, -r,
@@ -104,11 +104,12 @@ int replace_finish(struct endpoint *e, const struct fcopy_options *options,
 }
 
 /* Records a failure to create or to name the new file. */
-static int replace_fail(const struct endpoint *e, const char *call, int r,
+static int replace_fail(const struct endpoint *e, const struct failure *fail, int r,
 			struct fcopy_error *error)
 {
-	error_call(error, call, e->path, -r);
-	if (r == -EACCES || r == -EPERM || r == -EBUSY || strcmp(call, "renameat") == 0)
+	error_call(error, fail->call, e->path, -r);
+	if (r == -EACCES || r == -EPERM || r == -EBUSY || fail->step == STEP_RENAME ||
+	    fail->step == STEP_DISPLACE)
 		error->advice = replace_in_place_advice(e);
 	return r;
 }
@@ -134,7 +135,7 @@ int replace_commit(struct endpoint *e, const struct fcopy_options *options,
 		   struct fcopy_error *error)
 {
 	struct file *f = file_of(e);
-	const char *call;
+	struct failure fail;
 	set_commit(e, options);
 	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
@@ -145,18 +146,18 @@ int replace_commit(struct endpoint *e, const struct fcopy_options *options,
 		return errno && errno != ENOENT
 			   ? error_call(error, "fstat", e->path, errno)
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
-	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &call);
+	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &fail);
 	if (r == RESULT_TAKEN) {
 		f->keep_part = false;
 		return options->no_clobber ? RESULT_SKIPPED : r;
 	}
 	if (r == 0 || r == RESULT_RIVAL)
 		return r;
-	if (!call)
+	if (!fail.call)
 		return error_refuse(error, e->path, -r,
 				    "another process exchanged its temporary file",
 				    FCOPY_ADVICE_NONE);
-	return replace_advise(options, replace_fail(e, call, r, error), error);
+	return replace_advise(options, replace_fail(e, &fail, r, error), error);
 }
 
 mode_t replace_new_mode(const struct endpoint *src)
@@ -205,7 +206,7 @@ static const char *part_lacks(const struct endpoint *e, const struct fcopy_optio
 static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
-	const char *call;
+	struct failure fail;
 	const bool exists = file_of(e)->place.exists;
 	if (!options->scratch && !can_be_named(e))
 		return file_of(e)->slot.is.exists
@@ -214,9 +215,9 @@ static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_opti
 					  exists ? replace_in_place_advice(e)
 						 : FCOPY_ADVICE_IN_PLACE_AUTO)
 			   : RESULT_UNFIT;
-	int r = temporary_create_named(e, mode, &call);
+	int r = temporary_create_named(e, mode, &fail);
 	if (r < 0)
-		return replace_fail(e, call, r, error);
+		return replace_fail(e, &fail, r, error);
 	return exists && file_of(e)->created_mode != 0600
 		   ? accept_mode(e, old_mode(e), options, EOPNOTSUPP, error)
 		   : 0;
@@ -238,9 +239,9 @@ static int open_part(struct endpoint *e, const struct endpoint *src, mode_t mode
 /* HOW_LINK */
 static int create_unnamed(struct endpoint *e, mode_t mode, struct fcopy_error *error)
 {
-	const char *call;
-	int r = temporary_create(e, mode, &call);
-	return r < 0 ? replace_fail(e, call, r, error) : r;
+	struct failure fail;
+	int r = temporary_create(e, mode, &fail);
+	return r < 0 ? replace_fail(e, &fail, r, error) : r;
 }
 
 static int open_temporary(struct endpoint *e, const struct endpoint *src,

@@ -22,15 +22,15 @@ int temporary_make(int dir, const char *name, void *mode);
 /* temporary_create creates an unnamed temporary file with `mode`. Returns RESULT_UNFIT without
  * O_TMPFILE. temporary_create_named creates a file with a temporary name and mode 0600, which gets
  * file_of(e)->mode later; or, where chmod has no effect, with `mode`. Both return 0, or -errno with
- * the failed call in *call. */
-int temporary_create(struct endpoint *e, mode_t mode, const char **call);
-int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);
+ * the call. */
+int temporary_create(struct endpoint *e, mode_t mode, struct failure *);
+int temporary_create_named(struct endpoint *e, mode_t mode, struct failure *);
 /* Closes the file, and removes it if it has a temporary name. A part has partial_drop. */
 void temporary_drop(struct endpoint *e);
 /* Creates a probe file with mode 0600 in *probe, whose fd is -1: its `place` has the name, or the
  * descriptor as `target`, and the stat, which shows the owner and mode of a new file.
- * temporary_drop removes it, also after a failure, which *call names. */
-int temporary_open_probe(int dir, struct endpoint *probe, const char **call);
+ * temporary_drop removes it, also after a failure. */
+int temporary_open_probe(int dir, struct endpoint *probe, struct failure *);
 
 /* Can an existing file be replaced? */
 

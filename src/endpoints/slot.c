@@ -55,15 +55,14 @@ enum slot_how slot_choose(const struct slot_facts *is)
 
 #define TRIES 8 /* of names: each fails if the drawn one is taken */
 
-int slot_draw(struct slot *s, slot_maker *make, void *arg, const char *made, const char **call)
+int slot_draw(struct slot *s, slot_maker *make, void *arg, const char *made, struct failure *fail)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < TRIES; tries++) {
-		*call = "getrandom";
 		r = s->storage ? storage_draw(s->storage, s->name) : temporary_draw(s->name);
-		if (r < 0)
+		if (fail_if(fail, r, "getrandom") < 0)
 			break;
-		*call = made;
+		*fail = (struct failure){made, STEP_MAKE};
 		r = make(s->home, s->name, arg);
 	}
 	if (r < 0)
@@ -82,24 +81,26 @@ static int displace_by_link(int dir, const char *drawn, void *name)
 }
 
 int slot_displace(int dir, const char *name, bool link, char drawn[TEMPORARY_SIZE],
-		  const char **call)
+		  struct failure *fail)
 {
 	struct slot s = {.home = dir};
 	const int r = slot_draw(&s, link ? displace_by_link : displace_by_rename, (void *)name,
-				link ? "linkat" : "renameat", call);
+				link ? "linkat" : "renameat", fail);
+	if (fail->step == STEP_MAKE)
+		fail->step = link ? STEP_OTHER : STEP_DISPLACE;
 	strcpy(drawn, s.name);
 	return r;
 }
 
 /* HOW_SWAP: the old entry gets a drawn name. */
 static int make_swapped(struct slot *s, int dir, const char *as, slot_maker *make, void *arg,
-			const char *made, const char **call)
+			const char *made, struct failure *fail)
 {
 	struct stat st;
-	int r = slot_displace(dir, as, false, s->name, call);
+	int r = slot_displace(dir, as, false, s->name, fail);
 	if (r < 0)
 		return r;
-	*call = made;
+	*fail = (struct failure){made, STEP_MAKE};
 	r = make(dir, as, arg);
 	if (r >= 0 && fstatat(dir, as, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		slot_note(s, &st);
@@ -107,15 +108,15 @@ static int make_swapped(struct slot *s, int dir, const char *as, slot_maker *mak
 }
 
 int slot_make(struct slot *s, int dir, const char *as, int aside, slot_maker *make, void *arg,
-	      const char *made, const char **call)
+	      const char *made, struct failure *fail)
 {
 	int r;
 	s->home = s->how == HOW_ASIDE ? aside : dir;
-	*call = made;
+	*fail = (struct failure){made, STEP_MAKE};
 	if (s->how == HOW_RENAME) {
-		r = slot_draw(s, make, arg, made, call);
+		r = slot_draw(s, make, arg, made, fail);
 	} else if (s->how == HOW_SWAP) {
-		r = make_swapped(s, dir, as, make, arg, made, call);
+		r = make_swapped(s, dir, as, make, arg, made, fail);
 	} else {
 		if (s->how != HOW_PART) /* it has its name */
 			strcpy(s->name, s->how == HOW_ASIDE ? PRIVATE_ENTRY : "");

@@ -128,17 +128,17 @@ enum slot_how slot_choose(const struct slot_facts *);
 /* Makes something under the name. Returns 0 or a positive number, or -errno. */
 typedef int slot_maker(int dir, const char *name, void *arg);
 /* Calls `make` with drawn names in slot.home until one is free, which becomes slot.name. Returns
- * what it returned last; *call: `made`, or what failed before. */
-int slot_draw(struct slot *, slot_maker *make, void *arg, const char *made, const char **call);
+ * what it returned last, or -errno; the call: `made`, or what failed before. */
+int slot_draw(struct slot *, slot_maker *make, void *arg, const char *made, struct failure *);
 /* Takes the name of an entry that is to be replaced: it gets a drawn one in its directory instead,
  * or with `link` besides. Returns 0, or -errno with the call; then `drawn` is empty. */
 int slot_displace(int dir, const char *name, bool link, char drawn[TEMPORARY_SIZE],
-		  const char **call);
+		  struct failure *);
 /* Makes it, in the way that was chosen; `as` in `dir` is its final name. aside: the private
- * directory of HOW_ASIDE, or -1. Returns what `make` returned, or -errno; *call: `made`, or what
- * failed before. */
+ * directory of HOW_ASIDE, or -1. Returns what `make` returned, or -errno; the call: `made`, or
+ * what failed before. */
 int slot_make(struct slot *, int dir, const char *as, int aside, slot_maker *make, void *arg,
-	      const char *made, const char **call);
+	      const char *made, struct failure *);
 /* The name that it has in slot.home. */
 static inline const char *slot_name(const struct slot *s, const char *as)
 {
@@ -153,9 +153,9 @@ int slot_link(int dir, const char *name, void *slot);
  *   RESULT_RIVAL     the copy of another entry of the tree has the name;
  *   RESULT_TAKEN     something has it that slot.over excludes;
  *   -ENOTRECOVERABLE the same, and it has become slot.name by now: slot_drop() leaves it;
- *   -ESTALE          *call NULL: another process has exchanged slot.name;
- *   -errno           *call has failed. */
-int slot_commit(struct slot *, int dir, const char *as, const char **call);
+ *   -ESTALE          no call: another process has exchanged slot.name;
+ *   -errno           with the call. */
+int slot_commit(struct slot *, int dir, const char *as, struct failure *);
 
 /* Closes the file, and removes what was made, unless it is named; what is no file stays under its
  * final name. HOW_SWAP: the old entry gets its name back. */
@@ -198,7 +198,7 @@ struct backup {
 	bool any; /* what gets the entry's name at the last moment is replaced, and kept, too */
 	/* Chooses a name again, because another process has made the backup of this number, or
 	 * another entry that of this name. Returns 0, or -errno with the call. */
-	int (*choose)(struct backup *, const char **call);
+	int (*choose)(struct backup *, struct failure *);
 	/* It is made, and has this stat. Returns 0 or -errno. */
 	int (*note)(struct backup *, const struct stat *);
 	void *arg; /* of both */
@@ -212,11 +212,11 @@ struct backup {
 /* `as` in `dir` is about to be replaced. found: which entry that is. Returns 0; -EEXIST: it is
  * another one; or another -errno with the call. Then nothing is changed. */
 int backup_make(struct backup *, int dir, const char *as, const struct stat *found,
-		const char **call);
+		struct failure *);
 /* After backup_make(). */
 void backup_end(struct backup *, int dir, const char *as, bool made);
 /* The entry `name` in `home` has been replaced: it becomes a backup in `dir`. Returns 0, or -errno
  * with the call; then it is still `name`. */
-int backup_keep(struct backup *, int home, const char *name, int dir, const char **call);
+int backup_keep(struct backup *, int home, const char *name, int dir, struct failure *);
 
 #endif

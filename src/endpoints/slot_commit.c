@@ -32,19 +32,19 @@ static int rename_over(const struct slot *s, int dir, const char *as)
 }
 
 /* A part keeps its data by its name: what is replaced cannot come out there. */
-static int rename_part(const struct slot *s, int dir, const char *as, const char **call)
+static int rename_part(const struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	struct stat now;
 	if (fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? private_rename_as(s->home, s->name, dir, as, call)
+		return errno == ENOENT ? private_rename_as(s->home, s->name, dir, as, fail)
 				       : -errno;
 	return exchange_is_same(dir, &now, s->found) ? rename_over(s, dir, as) : -EEXIST;
 }
 
-static int rename_found(struct slot *s, int dir, const char *as, const char **call)
+static int rename_found(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	if (s->how == HOW_PART)
-		return rename_part(s, dir, as, call);
+		return rename_part(s, dir, as, fail);
 	const bool any = s->backup && s->backup->name[0] && s->backup->any;
 	const int r = exchange_over(s->home, s->name, dir, as, s->found, any);
 	if (r == -ENOTRECOVERABLE) /* it is not ours */
@@ -52,11 +52,11 @@ static int rename_found(struct slot *s, int dir, const char *as, const char **ca
 	return r;
 }
 
-static int rename_once(struct slot *s, int dir, const char *as, const char **call)
+static int rename_once(struct slot *s, int dir, const char *as, struct failure *fail)
 {
-	*call = s->is.file ? "renameat" : "rename";
-	return s->over == OVER_NOTHING ? private_rename_as(s->home, s->name, dir, as, call)
-	       : s->over == OVER_FOUND ? rename_found(s, dir, as, call)
+	*fail = (struct failure){s->is.file ? "renameat" : "rename", STEP_RENAME};
+	return s->over == OVER_NOTHING ? private_rename_as(s->home, s->name, dir, as, fail)
+	       : s->over == OVER_FOUND ? rename_found(s, dir, as, fail)
 				       : rename_over(s, dir, as);
 }
 
@@ -64,17 +64,16 @@ static int rename_once(struct slot *s, int dir, const char *as, const char **cal
 
 /* Some storage renames no file that is open: closes it and tries again. close(2) does not wait for
  * the release of a FUSE file. */
-static int rename_patiently(struct slot *s, int dir, const char *as, const char **call)
+static int rename_patiently(struct slot *s, int dir, const char *as, struct failure *fail)
 {
-	int r = rename_once(s, dir, as, call);
+	int r = rename_once(s, dir, as, fail);
 	if (r >= 0 || r == -EEXIST || r == -ENOTRECOVERABLE || !s->fd || s->how == HOW_LINK ||
 	    storage_is_known(dir))
 		return r;
-	*call = "close";
-	int closed = slot_close(s);
+	int closed = fail_if(fail, slot_close(s), "close");
 	if (closed < 0)
 		return closed;
-	for (int ms = 1; (r = rename_once(s, dir, as, call)) < 0 && r != -EEXIST &&
+	for (int ms = 1; (r = rename_once(s, dir, as, fail)) < 0 && r != -EEXIST &&
 			 r != -ENOTRECOVERABLE && ms < RELEASE_MS;
 	     ms *= 2)
 		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
@@ -89,9 +88,9 @@ static int tell_taken(const struct slot *s, int r)
 
 /* At the last moment another entry has got the name: it has come out, and becomes a backup, too.
  * If it cannot, it gets its name back. */
-static int keep_another(struct slot *s, int dir, const char *as, const char **call)
+static int keep_another(struct slot *s, int dir, const char *as, struct failure *fail)
 {
-	int r = backup_keep(s->backup, s->home, s->name, dir, call);
+	int r = backup_keep(s->backup, s->home, s->name, dir, fail);
 	if (r < 0 && renameat2(s->home, s->name, dir, as, RENAME_EXCHANGE) == 0)
 		return r;
 	s->name[0] = '\0';
@@ -100,20 +99,20 @@ static int keep_another(struct slot *s, int dir, const char *as, const char **ca
 
 /* The old entry gets its backup just before the rename. If that was a rename, too, the name is
  * free. */
-static int rename_backed_up(struct slot *s, int dir, const char *as, const char **call)
+static int rename_backed_up(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	const enum slot_over over = s->over;
 	struct backup *b = s->backup;
 	if (over != OVER_FOUND || !b || !b->name[0])
-		return tell_taken(s, rename_patiently(s, dir, as, call));
-	int r = tell_taken(s, backup_make(b, dir, as, s->found, call));
+		return tell_taken(s, rename_patiently(s, dir, as, fail));
+	int r = tell_taken(s, backup_make(b, dir, as, s->found, fail));
 	if (r != 0)
 		return r;
 	s->over = b->stage == BACKUP_MOVED ? OVER_NOTHING : over;
-	r = tell_taken(s, rename_patiently(s, dir, as, call));
+	r = tell_taken(s, rename_patiently(s, dir, as, fail));
 	s->over = over;
 	if (r == RESULT_EXCHANGED)
-		r = keep_another(s, dir, as, call);
+		r = keep_another(s, dir, as, fail);
 	backup_end(b, dir, as, r == 0);
 	return r;
 }
@@ -152,14 +151,14 @@ static void unlock_rivals(const struct slot *s)
 }
 
 /* A file that had one name when it was opened is claimed: no rival replaces it. */
-static int rename_without_rival(struct slot *s, int dir, const char *as, const char **call)
+static int rename_without_rival(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	const bool claimed = !s->is.displaced && s->found && s->found->st_nlink == 1;
 	if (claimed)
-		return rename_backed_up(s, dir, as, call);
+		return rename_backed_up(s, dir, as, fail);
 	lock_rivals(s);
 	int r = s->rivals && is_rival(s, dir, as) ? RESULT_RIVAL
-						  : rename_backed_up(s, dir, as, call);
+						  : rename_backed_up(s, dir, as, fail);
 	unlock_rivals(s);
 	return r;
 }
@@ -185,10 +184,10 @@ static int check_renamed(const struct slot *s, int dir, const char *as)
 	return -ESTALE;
 }
 
-static int file_flush(const struct slot *s, bool all, const char **call)
+static int file_flush(const struct slot *s, bool all, struct failure *fail)
 {
-	*call = all ? "fsync" : "fdatasync";
-	return (all ? fsync(*s->fd) : fdatasync(*s->fd)) < 0 ? -errno : 0;
+	const int r = all ? fsync(*s->fd) : fdatasync(*s->fd);
+	return r < 0 ? fail_at(fail, all ? "fsync" : "fdatasync") : 0;
 }
 
 /* The file gets a name that can be renamed. The last close(2) shows the failure of a write before
@@ -197,33 +196,30 @@ static int file_flush(const struct slot *s, bool all, const char **call)
  * met: another process created DST during the copy. The later copy wins, as with two cp(1). Flush
  * first: a preallocated file must not replace another before it is on the storage. With a named
  * temporary file, DST can still appear between the check and the rename. */
-static int prepare_rename(struct slot *s, bool met, bool flush, bool closes, const char **call)
+static int prepare_rename(struct slot *s, bool met, bool flush, bool closes, struct failure *fail)
 {
-	int r = met ? file_flush(s, false, call) : 0;
+	int r = met ? file_flush(s, false, fail) : 0;
 	if (r == 0 && s->how == HOW_LINK && !s->name[0])
-		r = slot_draw(s, slot_link, s, "linkat", call);
+		r = slot_draw(s, slot_link, s, "linkat", fail);
 	if (r == 0 && flush)
-		r = file_flush(s, true, call);
-	if (r == 0 && closes) {
-		*call = "close";
-		r = slot_close(s);
-	}
+		r = file_flush(s, true, fail);
+	if (r == 0 && closes)
+		r = fail_if(fail, slot_close(s), "close");
 	return r;
 }
 
 /* Returns as slot_commit(). A commit that is repeated may have closed the file. */
-static int commit_file(struct slot *s, int dir, const char *as, const char **call)
+static int commit_file(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	const bool flush = must_flush_named(s), only_new = s->over == OVER_NOTHING;
 	const bool links = s->how == HOW_LINK && !s->is.exists && !flush && !s->name[0];
 	const bool closes = s->private && s->how != HOW_PART && !links;
 	bool met = false;
-	int r = closes || s->written || *s->fd < 0 ? 0 : io_close_duplicate(*s->fd, call);
+	int r = closes || s->written || *s->fd < 0 ? 0 : io_close_duplicate(*s->fd, fail);
 	if (r < 0)
 		return r;
 	if (links) {
-		*call = "linkat";
-		r = slot_link(dir, as, s);
+		r = fail_if(fail, slot_link(dir, as, s), "linkat");
 		if (r == -EEXIST && only_new)
 			return meets_rival(s, dir, as) ? RESULT_RIVAL : RESULT_TAKEN;
 		if (r != -EEXIST)
@@ -232,11 +228,11 @@ static int commit_file(struct slot *s, int dir, const char *as, const char **cal
 	} else {
 		met = s->how != HOW_LINK && !s->is.exists && !only_new && name_exists(dir, as);
 	}
-	r = prepare_rename(s, met, flush, s->private && s->how != HOW_PART, call);
+	r = prepare_rename(s, met, flush, s->private && s->how != HOW_PART, fail);
 	if (r == 0)
-		r = rename_without_rival(s, dir, as, call);
+		r = rename_without_rival(s, dir, as, fail);
 	if (r == 0) {
-		*call = NULL;
+		fail_at(fail, NULL);
 		s->name[0] = '\0';
 		r = check_renamed(s, dir, as);
 	}
@@ -244,12 +240,12 @@ static int commit_file(struct slot *s, int dir, const char *as, const char **cal
 }
 
 /* HOW_SWAP: what was made has its name. The old entry becomes the backup, or goes. */
-static int end_swap(struct slot *s, int dir, const char **call)
+static int end_swap(struct slot *s, int dir, struct failure *fail)
 {
 	int r = 0;
 	if (s->backup && s->backup->name[0]) {
 		lock_rivals(s);
-		r = backup_keep(s->backup, dir, s->name, dir, call);
+		r = backup_keep(s->backup, dir, s->name, dir, fail);
 		unlock_rivals(s);
 	} else {
 		unlinkat(dir, s->name, 0);
@@ -259,13 +255,13 @@ static int end_swap(struct slot *s, int dir, const char **call)
 	return r;
 }
 
-int slot_commit(struct slot *s, int dir, const char *as, const char **call)
+int slot_commit(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	int r = 0;
 	if (HOW_IS(s, HOW_INVISIBLE))
-		r = s->is.file ? commit_file(s, dir, as, call) : rename_backed_up(s, dir, as, call);
+		r = s->is.file ? commit_file(s, dir, as, fail) : rename_backed_up(s, dir, as, fail);
 	else if (s->how == HOW_SWAP)
-		r = end_swap(s, dir, call);
+		r = end_swap(s, dir, fail);
 	if (r == 0)
 		s->stage = SLOT_NAMED;
 	return r;

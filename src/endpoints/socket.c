@@ -142,12 +142,11 @@ static bool next_may_come(int err)
 	}
 }
 
-int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], const char **call)
+int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], struct failure *fail)
 {
 	struct name peer;
 	unsigned forbidden = 0;
 	int fd;
-	*call = "accept";
 	do {
 		peer = (struct name){.size = sizeof(peer.at)};
 		fd = accept4(listener, (struct sockaddr *)&peer.at, &peer.size,
@@ -155,13 +154,12 @@ int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], const char **call
 	} while (fd < 0 && (errno == EPERM ? forbidden++ < FORBIDDEN_MAX
 					   : errno != EAGAIN && next_may_come(errno)));
 	if (fd < 0)
-		return -errno;
+		return fail_at(fail, "accept");
 	/* A listener of the caller has its own value, which the connection inherited. */
 	if (!socket_set_reset(fd)) {
-		int err = errno;
-		*call = "setsockopt";
+		const int r = fail_at(fail, "setsockopt");
 		close(fd);
-		return -err;
+		return r;
 	}
 	/* getpeername fails if the peer has reset the connection by now. */
 	write_name(&peer, address);
@@ -182,15 +180,15 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 			 struct fcopy_error *error)
 {
 	char address[FCOPY_ADDRESS_MAX];
-	const char *call;
+	struct failure fail;
 	int fd, r;
 	do {
 		if ((r = io_wait(io, listener->fd, POLLIN)) < 0)
 			return error_call(error, "poll", listener->path, -r);
-		fd = socket_take(listener->fd, address, &call);
+		fd = socket_take(listener->fd, address, &fail);
 	} while (fd == -EAGAIN);
 	if (fd < 0)
-		return error_call(error, call, listener->path, -fd);
+		return error_call(error, fail.call, listener->path, -fd);
 	socket_become(e, listener, fd);
 	memcpy(connection_of(e)->address, address, sizeof(address));
 	return 0;

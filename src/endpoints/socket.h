@@ -85,8 +85,8 @@ int socket_timeout_ms(const struct fcopy_options *);
 int socket_get_option(int fd, int name);
 
 /* Accepts a connection of a nonblocking listener, which closing it resets. Returns its descriptor
- * and writes the peer's address, or -errno of *call; -EAGAIN: nobody has connected. */
-int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], const char **call);
+ * and writes the peer's address, or -errno with the call; -EAGAIN: nobody has connected. */
+int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], struct failure *);
 /* Makes *e a copy of the listener for the connection fd. Its address is to be set. */
 void socket_become(struct endpoint *e, const struct endpoint *listener, int fd);
 /* The options of a connection that carries data. Returns false with errno. */

@@ -100,35 +100,33 @@ static int resolve_address(const struct endpoint *e, const struct address *a,
 }
 
 /* Tries one address. Returns the descriptor, or -errno with the call that failed. */
-typedef int try(const struct addrinfo *, const struct fcopy_options *, const char **call);
+typedef int try(const struct addrinfo *, const struct fcopy_options *, struct failure *fail);
 
 /* A socket that resets its connection from the start, whatever ends the process. */
-static int make_socket(const struct addrinfo *a, const char **call)
+static int make_socket(const struct addrinfo *a, struct failure *fail)
 {
 	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	*call = "socket";
 	if (fd < 0)
-		return -errno;
-	*call = "setsockopt";
+		return fail_at(fail, "socket");
 	if (socket_set_reset(fd))
 		return fd;
-	int err = errno;
+	const int r = fail_at(fail, "setsockopt");
 	close(fd);
-	return -err;
+	return r;
 }
 
 static int try_listen(const struct addrinfo *a, const struct fcopy_options *options,
-		      const char **call)
+		      struct failure *fail)
 {
 	const int on = 1;
-	int fd = make_socket(a, call);
+	int fd = make_socket(a, fail);
 	(void)options;
 	if (fd < 0)
 		return fd;
-	*call = "bind";
+	fail_at(fail, "bind");
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
 	    bind(fd, a->ai_addr, a->ai_addrlen) == 0) {
-		*call = "listen";
+		fail_at(fail, "listen");
 		if (listen(fd, SOMAXCONN) == 0)
 			return fd;
 	}
@@ -160,12 +158,12 @@ static bool connected_to_itself(int fd)
 }
 
 static int try_connect(const struct addrinfo *a, const struct fcopy_options *options,
-		       const char **call)
+		       struct failure *fail)
 {
-	int fd = make_socket(a, call);
+	int fd = make_socket(a, fail);
 	if (fd < 0)
 		return fd;
-	*call = "connect";
+	fail_at(fail, "connect");
 	int r = connect(fd, a->ai_addr, a->ai_addrlen) < 0 ? -errno : 0;
 	if (r == -EINPROGRESS || r == -EINTR)
 		r = finish_connect(fd, options);
@@ -182,18 +180,18 @@ static int try_all(struct endpoint *e, const struct address *a, try *one,
 		   const struct fcopy_options *options, struct fcopy_error *error)
 {
 	struct addrinfo *list;
-	const char *call = NULL;
+	struct failure fail = {.call = NULL};
 	int r = resolve_address(e, a, &list, error);
 	if (r < 0)
 		return r;
 	for (const struct addrinfo *i = list; i; i = i->ai_next)
-		if ((e->fd = r = one(i, options, &call)) >= 0 || r == -EINTR)
+		if ((e->fd = r = one(i, options, &fail)) >= 0 || r == -EINTR)
 			break;
 	freeaddrinfo(list);
 	if (r >= 0)
 		return 0;
 	e->fd = -1;
-	return error_call(error, call, e->path, -r);
+	return error_call(error, fail.call, e->path, -r);
 }
 
 static int tcp_connect(struct endpoint *e, const struct fcopy_options *options,

@@ -59,11 +59,11 @@ int temporary_make(int dir, const char *name, void *mode)
 	return fd < 0 ? -errno : fd;
 }
 
-static int create_named(struct endpoint *e, mode_t mode, const char **call)
+static int create_named(struct endpoint *e, mode_t mode, struct failure *fail)
 {
 	struct file *f = file_of(e);
 	f->created_mode = mode;
-	int r = slot_make(&f->slot, f->place.dir, "", -1, temporary_make, &mode, "open", call);
+	int r = slot_make(&f->slot, f->place.dir, "", -1, temporary_make, &mode, "open", fail);
 	e->fd = r < 0 ? -1 : r;
 	return r < 0 ? r : 0;
 }
@@ -176,40 +176,37 @@ bool temporary_is_named(int dir)
 	return lacks_unnamed(r);
 }
 
-int temporary_create(struct endpoint *e, mode_t mode, const char **call)
+int temporary_create(struct endpoint *e, mode_t mode, struct failure *fail)
 {
 	int r = create_unnamed(e, mode);
-	*call = "open";
-	return lacks_unnamed(r) ? RESULT_UNFIT : r;
+	return lacks_unnamed(r) ? RESULT_UNFIT : fail_if(fail, r, "open");
 }
 
-int temporary_create_named(struct endpoint *e, mode_t mode, const char **call)
+int temporary_create_named(struct endpoint *e, mode_t mode, struct failure *fail)
 {
 	const int dir = file_of(e)->place.dir;
 	const bool later = storage_can(file_of(e)->slot.storage, dir, STORAGE_CHANGES_MODES);
 	if (!file_of(e)->place.exists) /* else that of the old file counts */
 		file_of(e)->mode = temporary_mode(dir, mode, file_of(e)->slot.storage);
-	return create_named(e, later ? 0600 : mode, call);
+	return create_named(e, later ? 0600 : mode, fail);
 }
 
-int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
+int temporary_open_probe(int dir, struct endpoint *probe, struct failure *fail)
 {
 	struct place *place = &file_of(probe)->place;
 	struct slot *s = &file_of(probe)->slot;
 	*s = (struct slot){.is.file = true, .how = HOW_LINK};
 	place->dir = dir;
-	*call = "open";
-	int r = create_unnamed(probe, 0600);
+	int r = fail_if(fail, create_unnamed(probe, 0600), "open");
 	if (lacks_unnamed(r)) {
 		s->how = HOW_RENAME;
-		r = create_named(probe, 0600, call);
+		r = create_named(probe, 0600, fail);
 	}
 	strcpy(place->name, s->name);
 	place->target = probe->fd;
 	if (r < 0 || fstat(probe->fd, &place->st) == 0)
 		return r;
-	*call = "fstat";
-	return -errno;
+	return fail_at(fail, "fstat");
 }
 
 void temporary_drop(struct endpoint *e)
@@ -375,7 +372,7 @@ int replace_advise(const struct fcopy_options *options, int r, struct fcopy_erro
 int replace_check_owner(const struct endpoint *e, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
-	const char *call;
+	struct failure fail;
 	struct endpoint file = {.fd = -1, .path = e->path}, *probe = &file;
 	const struct stat *old = &file_of(e)->place.st;
 	struct stat st;
@@ -386,8 +383,8 @@ int replace_check_owner(const struct endpoint *e, const struct fcopy_options *op
 		return error_call(error, "fstat", e->path, errno);
 	if (e->fd >= 0 && st.st_uid == old->st_uid && st.st_gid == old->st_gid)
 		return 0;
-	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
-	r = r < 0 ? error_call(error, call, e->path, -r)
+	int r = temporary_open_probe(file_of(e)->place.dir, probe, &fail);
+	r = r < 0 ? error_call(error, fail.call, e->path, -r)
 		  : keep_owner(probe, &file_of(e)->place, false, &mode, error);
 	temporary_drop(probe);
 	return r;

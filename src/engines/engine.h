@@ -11,7 +11,6 @@
 #include "ahead.h"
 #include "fcopy.h"
 #include "io/io.h"
-#include "io/result.h"
 
 /* A transfer is a range of bytes being copied from one descriptor to another: the argument of an
  * engine. These functions split it into chunks, account for moved bytes, and classify errno values.

@@ -158,26 +158,25 @@ int io_reopen_directory(int fd)
 	return -err;
 }
 
-int io_close_duplicate(int fd, const char **call)
+int io_close_duplicate(int fd, struct failure *fail)
 {
-	*call = "fcntl(F_DUPFD)";
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
-		return -errno;
-	*call = "close";
-	return libc_close(copy) < 0 ? -errno : 0;
+		return fail_at(fail, "fcntl(F_DUPFD)");
+	return libc_close(copy) < 0 ? fail_at(fail, "close") : 0;
 }
 
-int io_check_written(int fd, bool flush, const char **call)
+int io_check_written(int fd, bool flush, struct failure *fail)
 {
-	int r = flush ? io_close_duplicate(fd, call) : 0;
+	int r = flush ? io_close_duplicate(fd, fail) : 0;
 	if (r < 0)
 		return r;
 	/* Since Linux 4.13 (file_check_and_advance_wb_err() in mm/filemap.c) each descriptor gets
 	 * each error once, also one that another call has returned to somebody else. */
-	*call = "sync_file_range";
 	r = sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) < 0 ? -errno : 0;
-	return r == -ENOSYS || r == -EINVAL || r == -ESPIPE || r == -EPERM ? 0 : r;
+	return r == -ENOSYS || r == -EINVAL || r == -ESPIPE || r == -EPERM
+		   ? 0
+		   : fail_if(fail, r, "sync_file_range");
 }
 
 int io_flush_directory(int fd)

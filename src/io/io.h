@@ -7,6 +7,7 @@
 #define IO_IO_H
 
 #include "libc.h"
+#include "result.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,10 +65,10 @@ int io_reopen_directory(int fd);
 
 /* close(2) reports failed writes on NFS and FUSE: closes a duplicate of fd. After EINTR the outcome
  * is unknown, so it is a failure too. Returns 0, or -errno with the call. */
-int io_close_duplicate(int fd, const char **call);
+int io_close_duplicate(int fd, struct failure *);
 /* Was everything written that this descriptor wrote so far? flush: also what waits in the page
  * cache of NFS or FUSE, of which the next change of an attribute would take the error. */
-int io_check_written(int fd, bool flush, const char **call);
+int io_check_written(int fd, bool flush, struct failure *);
 
 /* Flushes an open directory. Returns 0 or -errno. Some network file systems cannot: their server
  * does it at once, which counts as 0. */

@@ -7,6 +7,8 @@
 #ifndef IO_RESULT_H
 #define IO_RESULT_H
 
+#include <errno.h>
+
 enum result {
 	/* A name in DST. */
 	RESULT_SKIPPED = 1 << 30, /* no_clobber: DST exists and stays as it is; not a failure */
@@ -23,6 +25,7 @@ enum result {
 	RESULT_UNFIT,   /* the storage lacks it */
 	RESULT_CHANGED, /* done: owner or mode of the file have changed */
 	RESULT_NONE,    /* neither file has what was to be kept */
+	RESULT_REFUSED, /* of a dry run: the open of DST would fail, as is recorded */
 
 	/* A new tree, a part, and the job of shards. */
 	RESULT_EXISTS,    /* DST exists, and its part does not show that it was committed */
@@ -31,5 +34,38 @@ enum result {
 	RESULT_AGAIN,     /* another process has changed the part: look again */
 	RESULT_LEFT,      /* other processes have chunks, and will commit */
 };
+
+/* What has failed, for decisions. */
+enum step {
+	STEP_OTHER,
+	STEP_READ,     /* a call that reads the source */
+	STEP_MAKE,     /* the call that makes something under a name */
+	STEP_RENAME,   /* the rename that gives a copy its name */
+	STEP_DISPLACE, /* the rename of what a copy replaces */
+	STEP_OPEN,     /* the open of the copy, to read it */
+	STEP_TRUNCATE, /* ftruncate(2) of the copy */
+};
+
+/* Which call has failed, beside -errno. */
+struct failure {
+	const char *call; /* for messages; NULL: it is reported, or no call has failed */
+	enum step step;
+};
+
+/* `call` has failed, or is made next. Returns -errno. NULL: nobody asks. */
+static inline int fail_at(struct failure *fail, const char *call)
+{
+	if (fail)
+		*fail = (struct failure){.call = call};
+	return -errno;
+}
+
+/* The same if r is below 0. Returns r. */
+static inline int fail_if(struct failure *fail, int r, const char *call)
+{
+	if (r < 0)
+		fail_at(fail, call);
+	return r;
+}
 
 #endif

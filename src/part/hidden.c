@@ -51,7 +51,7 @@ static bool private_exists(int dir, const char *name)
  * is a name that replaces nothing. Without links, too, another process can create the name between
  * the check and the rename. */
 static int private_rename_unflagged(int from, const char *name, int to, const char *as,
-				    const char **call)
+				    struct failure *fail)
 {
 	struct stat st;
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -66,28 +66,25 @@ static int private_rename_unflagged(int from, const char *name, int to, const ch
 			return private_exists(to, as)             ? -EEXIST
 			       : renameat(from, name, to, as) < 0 ? -errno
 								  : 0;
-		*call = "linkat";
-		return -errno;
+		return fail_at(fail, "linkat");
 	}
 	if (unlinkat(from, name, 0) == 0)
 		return 0;
-	const int err = errno;
-	*call = "unlinkat";
+	const int r = fail_at(fail, "unlinkat");
 	unlinkat(to, as, 0);
-	return -err;
+	return r;
 }
 
-int private_rename_as(int from, const char *name, int to, const char *as, const char **call)
+int private_rename_as(int from, const char *name, int to, const char *as, struct failure *fail)
 {
 	if (renameat2(from, name, to, as, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
-	return private_rename_unflagged(from, name, to, as, call);
+	return private_rename_unflagged(from, name, to, as, fail);
 }
 
 int private_rename(int from, const char *name, int to, const char *as)
 {
-	const char *call;
-	return private_rename_as(from, name, to, as, &call);
+	return private_rename_as(from, name, to, as, NULL);
 }

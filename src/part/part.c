@@ -25,13 +25,13 @@ void part_init(struct part *p, int parent, const char *dst)
 int part_make(struct part *p)
 {
 	struct private_directory d;
-	const char *call;
-	int r = private_make(&d, p->parent, &call);
+	struct failure fail;
+	int r = private_make(&d, p->parent, &fail);
 	if (r == -ESTALE)
 		return part_refuse(p, ESTALE, "another process replaces its temporary directory",
 				   FCOPY_ADVICE_NONE);
 	if (r < 0)
-		return part_fail(p, call, -r);
+		return part_fail(p, fail.call, -r);
 	p->fd = d.fd;
 	p->lock = d.lock;
 	p->exposed = d.exposed;

@@ -159,24 +159,21 @@ static bool private_lacks_rights(const struct stat *st)
 	return st->st_uid == geteuid() && !(st->st_mode & 077) && (st->st_mode & 0700) != 0700;
 }
 
-static int private_look(const struct private_directory *p, struct stat *st, const char **call)
+static int private_look(const struct private_directory *p, struct stat *st, struct failure *fail)
 {
-	if (fstat(p->fd, st) == 0)
-		return 0;
-	*call = "fstat";
-	return -errno;
+	return fstat(p->fd, st) < 0 ? fail_at(fail, "fstat") : 0;
 }
 
-static int private_open_new(struct private_directory *p, const char **call)
+static int private_open_new(struct private_directory *p, struct failure *fail)
 {
 	struct stat st = {0};
-	*call = "open";
+	fail_at(fail, "open");
 	p->fd = openat(p->parent, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = p->fd < 0 ? -errno : private_look(p, &st, call);
+	int r = p->fd < 0 ? -errno : private_look(p, &st, fail);
 	if ((p->fd < 0 && r == -EACCES) || (r == 0 && private_lacks_rights(&st))) {
 		r = private_admit_owner(p->parent, p->name, &p->fd);
 		if (r == 0)
-			r = private_look(p, &st, call);
+			r = private_look(p, &st, fail);
 	}
 	if (r == -ENOTDIR || r == -ELOOP ||
 	    (r == 0 && !private_is_ours(p->parent, &st, &p->exposed)))
@@ -225,16 +222,15 @@ static bool private_is_older(int fd, const struct timespec *start)
 /* Apart from everything else in the directory: SMB hides a locked file from readers. Open for
  * writing: NFS needs that. A process that cleans up may have removed the empty directory, or locked
  * it first and renamed it. */
-static int private_create_lock(struct private_directory *p, const char **call)
+static int private_create_lock(struct private_directory *p, struct failure *fail)
 {
-	*call = "open";
 	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (p->lock < 0)
-		return -errno;
+		return fail_at(fail, "open");
 	struct stat st;
 	if (fstat(p->lock, &st) == 0 && (st.st_mode & 0600) != 0600)
 		(void)!fchmod(p->lock, 0600);
-	*call = "flock";
+	fail_at(fail, "flock");
 	int r = private_take_lock(p->lock, LOCK_EX, NULL);
 	if (r < 0 && !private_lacks_locks(-r))
 		return r == -EWOULDBLOCK ? -ENOENT : r;
@@ -245,27 +241,25 @@ static int private_create_lock(struct private_directory *p, const char **call)
 	return 0;
 }
 
-int private_make(struct private_directory *p, int parent, const char **call)
+int private_make(struct private_directory *p, int parent, struct failure *fail)
 {
 	int r = -EEXIST;
 	for (int tries = 0; tries < TRIES && (r == -EEXIST || r == -ESTALE || r == -ENOENT);
 	     tries++) {
 		*p = (struct private_directory){.parent = parent, .fd = -1, .lock = -1};
-		*call = "getrandom";
-		if ((r = temporary_draw(p->name)) < 0)
+		if ((r = fail_if(fail, temporary_draw(p->name), "getrandom")) < 0)
 			break;
 		struct timespec start;
 		clock_gettime(CLOCK_REALTIME_COARSE, &start);
-		*call = "mkdir";
 		if (mkdirat(parent, p->name, 0700) < 0) {
-			r = -errno;
+			r = fail_at(fail, "mkdir");
 			continue;
 		}
-		r = private_open_new(p, call);
+		r = private_open_new(p, fail);
 		if (r == 0 && private_is_older(p->fd, &start))
 			r = -ESTALE;
 		if (r == 0)
-			r = private_create_lock(p, call);
+			r = private_create_lock(p, fail);
 		if (r < 0) {
 			int failure = r;
 			if (r == -ESTALE) { /* not ours: leave it alone */
@@ -314,16 +308,14 @@ static bool private_is_new(int parent, int fd, const struct stat *st, const stru
 /* Opens what mkdir(2) has made since `start`. With O_PATH the rights do not matter that a umask, or
  * a default ACL, has withheld. start: NULL: no other user could replace it. */
 static int private_open_made(int dir, const char *name, const struct timespec *start, mode_t *left,
-			     const char **call)
+			     struct failure *fail)
 {
 	struct stat st = {0};
-	*call = "open";
+	fail_at(fail, "open");
 	int path = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0)
 		return errno == ENOTDIR || errno == ELOOP ? -ESTALE : -errno;
-	int fd = -1, r = fstat(path, &st) < 0 ? -errno : 0;
-	if (r < 0)
-		*call = "fstat";
+	int fd = -1, r = fstat(path, &st) < 0 ? fail_at(fail, "fstat") : 0;
 	*left = st.st_mode & 07777;
 	if (r == 0 && start && !private_is_new(dir, path, &st, start))
 		r = -ESTALE;
@@ -345,34 +337,31 @@ static int private_open_made(int dir, const char *name, const struct timespec *s
 }
 
 static int private_make_at(int dir, const char *name, mode_t mode, bool shared, mode_t *left,
-			   const char **call)
+			   struct failure *fail)
 {
 	struct timespec start;
 	clock_gettime(CLOCK_REALTIME_COARSE, &start);
-	*call = "mkdir";
 	if (mkdirat(dir, name, mode) < 0)
-		return -errno;
-	int fd = private_open_made(dir, name, shared ? &start : NULL, left, call);
+		return fail_at(fail, "mkdir");
+	int fd = private_open_made(dir, name, shared ? &start : NULL, left, fail);
 	if (fd < 0 && fd != -ESTALE)
 		unlinkat(dir, name, AT_REMOVEDIR);
 	return fd;
 }
 
 static int private_make_aside(int parent, const char *name, mode_t mode, bool closed, mode_t *left,
-			      const char **call)
+			      struct failure *fail)
 {
 	struct private_directory aside;
-	int r = private_make(&aside, parent, call);
+	int r = private_make(&aside, parent, fail);
 	if (r < 0)
 		return r == -EEXIST ? -EAGAIN : r; /* drawn names: not that of the directory */
-	int fd = private_make_at(aside.fd, PRIVATE_ENTRY, mode, false, left, call);
+	int fd = private_make_at(aside.fd, PRIVATE_ENTRY, mode, false, left, fail);
 	r = fd < 0 ? fd : 0;
 	if (r == 0 && closed)
 		(void)!fchmod(fd, (*left & 07000) | 0700);
-	if (r == 0) {
-		*call = "rename";
-		r = private_rename(aside.fd, PRIVATE_ENTRY, parent, name);
-	}
+	if (r == 0)
+		r = fail_if(fail, private_rename(aside.fd, PRIVATE_ENTRY, parent, name), "rename");
 	if (r < 0)
 		unlinkat(aside.fd, PRIVATE_ENTRY, AT_REMOVEDIR);
 	private_end(&aside);
@@ -385,19 +374,18 @@ static int private_make_aside(int parent, const char *name, mode_t mode, bool cl
 
 /* Root never falls back where a rename is refused: the owner of the directory could cause that. */
 int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
-			   mode_t *left, const char **call)
+			   mode_t *left, struct failure *fail)
 {
 	struct stat above;
-	*call = "fstat";
 	if (fstat(parent, &above) < 0)
-		return -errno;
+		return fail_at(fail, "fstat");
 	const bool shared = private_is_shared(&above);
 	if (shared && moves) {
-		int r = private_make_aside(parent, name, mode, closed, left, call);
+		int r = private_make_aside(parent, name, mode, closed, left, fail);
 		if (r != -EXDEV || geteuid() == 0)
 			return r;
 	}
-	int fd = private_make_at(parent, name, mode, shared, left, call);
+	int fd = private_make_at(parent, name, mode, shared, left, fail);
 	if (fd >= 0 && closed)
 		(void)!fchmod(fd, (*left & 07000) | 0700);
 	return fd;

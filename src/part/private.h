@@ -5,6 +5,7 @@
 #ifndef PART_PRIVATE_H
 #define PART_PRIVATE_H
 
+#include "io/result.h"
 #include "journal.h"
 
 #include <stdbool.h>
@@ -36,7 +37,7 @@ struct private_directory {
 
 /* Makes one in the open directory `parent`. Returns 0, or -errno with the failed call; -ESTALE:
  * another process has replaced the directory by its own, each time. Then *p holds nothing. */
-int private_make(struct private_directory *p, int parent, const char **call);
+int private_make(struct private_directory *p, int parent, struct failure *);
 /* Closes it, and removes it if it holds nothing but its lock. */
 void private_end(struct private_directory *p);
 
@@ -47,14 +48,14 @@ void private_end(struct private_directory *p);
  * `closed`, nobody else any, before it has its name. Returns a descriptor, or -errno with the
  * failed call. -EEXIST: the name exists; -ESTALE: another process has replaced the directory. */
 int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
-			   mode_t *left, const char **call);
+			   mode_t *left, struct failure *);
 /* Of hidden.c.
  * Renames without replacing anything: the only function that does. Returns 0; -EEXIST: the name is
  * taken; or -errno. Where RENAME_NOREPLACE is unsupported, an empty directory may be replaced by a
  * directory; and where hard links are, too, what another process makes at that moment. */
 int private_rename(int from, const char *name, int to, const char *as);
-/* The same; if another call has failed than a rename, *call becomes that one. */
-int private_rename_as(int from, const char *name, int to, const char *as, const char **call);
+/* The same; *fail changes only if another call has failed than a rename. */
+int private_rename_as(int from, const char *name, int to, const char *as, struct failure *);
 /* close(2) does not wait until FUSE has released the file, and some storage renames nothing that is
  * open. Returns true, after a pause, if the rename that failed with `err` is to be tried again; *ms
  * starts as 1. */

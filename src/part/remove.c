@@ -217,13 +217,12 @@ int old_rename(int from, int to, const char *name)
 
 int old_take(struct old *o, int dir, const char *name)
 {
-	const char *call;
 	mode_t left;
 	o->fd = -1;
-	int r = private_make(&o->at, dir, &call);
+	int r = private_make(&o->at, dir, NULL);
 	if (r < 0)
 		return r;
-	o->fd = private_make_directory(o->at.fd, PRIVATE_OLD, 0700, false, false, &left, &call);
+	o->fd = private_make_directory(o->at.fd, PRIVATE_OLD, 0700, false, false, &left, NULL);
 	r = o->fd < 0 ? o->fd : old_rename(dir, o->fd, name);
 	if (r < 0)
 		old_end(o);

@@ -176,7 +176,8 @@ static int job_check_receipt(struct job *j)
 static int job_begin(struct job *j)
 {
 	struct part *p = &j->part;
-	const char *call = NULL, *job = j->shard.job ? j->shard.job : "";
+	struct failure fail;
+	const char *job = j->shard.job ? j->shard.job : "";
 	const struct journal_fact source = part_source(-1, j->source);
 	mode_t mode;
 	int r = j->work->check(j);
@@ -185,9 +186,9 @@ static int job_begin(struct job *j)
 	if (part_make(p) < 0)
 		return job_fail_part(j);
 	r = part_can_move(p);
-	int data = r < 0 ? -1 : j->work->make(j, p->fd, &mode, &call);
+	int data = r < 0 ? -1 : j->work->make(j, p->fd, &mode, &fail);
 	if (r == 0 && data < 0)
-		r = part_fail(p, call, -data);
+		r = part_fail(p, fail.call, -data);
 	if (r == 0)
 		r = part_describe(p, j->name, &source, j->agreed, data, mode);
 	part_note(p, &(struct journal_fact){.kind = JOURNAL_SHARDS,

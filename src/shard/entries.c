@@ -168,10 +168,10 @@ static void entries_copy_one(struct worker *w, const struct entry *e)
 /* Flushes what is copied, and marks it. The lock is held. */
 static int entries_mark(struct shard_tree *s)
 {
-	const char *call;
+	struct failure fail;
 	job_before_flush(&s->job);
-	int r = flush_tree(s->root.dst, s->root.tree->root.ground.flush == FLUSH_EACH, &call);
-	return r < 0 ? job_fail(&s->job, NULL, call, -r) : job_mark(&s->job);
+	int r = flush_tree(s->root.dst, s->root.tree->root.ground.flush == FLUSH_EACH, &fail);
+	return r < 0 ? job_fail(&s->job, NULL, fail.call, -r) : job_mark(&s->job);
 }
 
 /* If an entry is not what was listed, the job starts over, or is refused. */

@@ -187,14 +187,13 @@ static int file_check(struct job *j)
 }
 
 /* Empty: without bytes of a copy, a hidden part can be removed. */
-static int file_make(struct job *j, int dir, mode_t *mode, const char **call)
+static int file_make(struct job *j, int dir, mode_t *mode, struct failure *fail)
 {
 	const struct shard_file *f = j->owner;
 	*mode = destination_new_mode(&f->copy->dst);
-	*call = "open";
 	int fd = openat(dir, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return -errno;
+		return fail_at(fail, "open");
 	(void)!fchmod(fd, 0600); /* a umask or a default ACL may withhold rights of the owner */
 	return fd;
 }

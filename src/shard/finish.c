@@ -88,28 +88,27 @@ static const char *finish_split(const char **path)
 static void finish_link(struct worker *w, const struct entry *e)
 {
 	const struct shard_tree *s = w->tree->sharing;
-	const char *from = line_of(e)->from, *name = finish_split(&from), *call = "open";
+	const char *from = line_of(e)->from, *name = finish_split(&from);
+	struct failure fail = {.call = "open"};
 	const struct entry other = {
 	    .dir = e->dir, .name = e->name, .as = e->as, .follow = e->follow};
 	struct copied c = {.at = path_open_copy(s, from), .name = name};
 	struct stat st;
 	int r = c.at;
-	if (r >= 0 && fstatat(c.at, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		call = "stat";
-		r = -errno;
-	}
+	if (r >= 0 && fstatat(c.at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = fail_at(&fail, "stat");
 	if (r < 0) {
-		report_call(w, e, call, entry_dst, -r);
+		report_call(w, e, fail.call, entry_dst, -r);
 	} else {
 		facts_find(w, e, &st);
-		r = hard_link_make(w, e, &st, &c, &call);
+		r = hard_link_make(w, e, &st, &c, &fail);
 		if (r >= 0) {
 			report_outcome(w, e, &(struct outcome){.action = FCOPY_ACTION_LINKED});
 		} else if (hard_link_is_failure(-r)) {
-			report_call(w, e, call, entry_dst, -r);
+			report_call(w, e, fail.call, entry_dst, -r);
 		} else {
 			struct fcopy_error error;
-			error_call(&error, call, entry_dst, -r);
+			error_call(&error, fail.call, entry_dst, -r);
 			report_warning(w, e, &error);
 			entry_copy(w, &other);
 		}

@@ -21,7 +21,7 @@ struct job_work {
 	int (*check)(struct job *);
 	/* Creates `data` in this directory. Returns a descriptor, or -errno with the call; *mode:
 	 * what data gets last. */
-	int (*make)(struct job *, int dir, mode_t *mode, const char **call);
+	int (*make)(struct job *, int dir, mode_t *mode, struct failure *);
 	void (*remove)(struct job *); /* data of the open part */
 	/* Claims chunks, copies and marks them, until none is free. */
 	int (*copy)(struct job *);

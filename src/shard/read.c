@@ -204,48 +204,40 @@ void chunk_free(struct chunk *c)
 
 /* Writes the buffer into a new file. Returns -errno with the call, or 0. It is flushed before it is
  * renamed: a power cut must not leave a list that no process can read. */
-static int buffer_put(struct lister *l, struct buffer *b, const char *name, const char **call)
+static int buffer_put(struct lister *l, struct buffer *b, const char *name, struct failure *fail)
 {
 	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
 	struct io io = {.cancel = NULL};
 	size_t done;
 	const uint64_t hash = list_hash_text(b->text, b->used);
 	b->used += (size_t)sprintf(b->text + b->used, "end %u %016" PRIx64 "\n", b->lines, hash);
-	*call = "open";
 	int fd = openat(l->job->part.fd, name, flags, 0600);
 	if (fd < 0)
-		return -errno;
+		return fail_at(fail, "open");
 	(void)!fchmod(fd, 0600); /* a umask or a default ACL may withhold rights of the owner */
-	*call = "write";
-	int r = io_write_all(&io, fd, b->text, b->used, -1, &done);
-	if (r == 0) {
-		*call = "fdatasync";
-		r = fdatasync(fd) < 0 ? -errno : 0;
-	}
-	if (close(fd) < 0 && r == 0) {
-		*call = "close";
-		r = -errno;
-	}
+	int r = fail_if(fail, io_write_all(&io, fd, b->text, b->used, -1, &done), "write");
+	if (r == 0 && fdatasync(fd) < 0)
+		r = fail_at(fail, "fdatasync");
+	if (close(fd) < 0 && r == 0)
+		r = fail_at(fail, "close");
 	return r;
 }
 
 void buffer_write(struct lister *l, struct buffer *b, const char *name)
 {
 	char new[JOB_NAME], next[JOB_NAME];
-	const char *call;
+	struct failure fail;
 	if (b->lines == 0)
 		return;
 	job_chunk_name(new, "new", b->thread);
-	int r = buffer_put(l, b, new, &call);
+	int r = buffer_put(l, b, new, &fail);
 	pthread_mutex_lock(&l->lock);
 	job_chunk_name(next, "list", l->chunks);
 	const int dir = l->job->part.fd;
-	if (r == 0 && l->result == 0 && renameat(dir, new, dir, name ? name : next) < 0) {
-		call = "rename";
-		r = -errno;
-	}
+	if (r == 0 && l->result == 0 && renameat(dir, new, dir, name ? name : next) < 0)
+		r = fail_at(&fail, "rename");
 	if (r < 0 && l->result == 0)
-		__atomic_store_n(&l->result, job_fail(l->job, "write of its list", call, -r),
+		__atomic_store_n(&l->result, job_fail(l->job, "write of its list", fail.call, -r),
 				 __ATOMIC_RELAXED);
 	l->chunks += l->result == 0 && !name;
 	pthread_mutex_unlock(&l->lock);

@@ -9,14 +9,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, const char **call)
+int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, struct failure *fail)
 {
 	struct stat st, below = {0};
 	int r = -1, fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	while (r < 0) {
-		*call = fd < 0 ? "open" : "fstat";
 		if (fd < 0 || fstat(fd, &st) < 0) {
-			r = -errno;
+			r = fail_at(fail, fd < 0 ? "open" : "fstat");
 			break;
 		}
 		if (same_inode(&st, &below))

@@ -85,13 +85,13 @@ static bool names_add(struct bytes *b, const char *name)
 	return true;
 }
 
-static int names_collect(int fd, struct bytes *b, char *buffer, const char **call)
+static int names_collect(int fd, struct bytes *b, char *buffer, struct failure *fail)
 {
 	struct reader r = reader_open(fd, buffer, READER_SIZE);
 	bool full = false;
 	for (const char *name; !full && (name = reader_next(&r));)
 		full = !names_add(b, name);
-	*call = full ? "malloc" : r.call;
+	fail_at(fail, full ? "malloc" : r.call);
 	int result = reader_close(&r);
 	return full ? -ENOMEM : result;
 }
@@ -101,18 +101,15 @@ static int names_compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int names_read(int fd, struct name_list *list, const char **call)
+int names_read(int fd, struct name_list *list, struct failure *fail)
 {
 	struct bytes b = {0};
 	char *buffer = malloc(READER_SIZE);
-	*call = "malloc";
 	*list = (struct name_list){0};
-	int r = buffer ? names_collect(fd, &b, buffer, call) : -ENOMEM;
+	int r = buffer ? names_collect(fd, &b, buffer, fail) : fail_if(fail, -ENOMEM, "malloc");
 	free(buffer);
-	if (r == 0 && !(list->name = malloc((b.count + 1) * sizeof(*list->name)))) {
-		*call = "malloc";
-		r = -ENOMEM;
-	}
+	if (r == 0 && !(list->name = malloc((b.count + 1) * sizeof(*list->name))))
+		r = fail_if(fail, -ENOMEM, "malloc");
 	if (r < 0) {
 		free(b.data);
 		return r;

@@ -6,6 +6,8 @@
 #ifndef SOURCE_READER_H
 #define SOURCE_READER_H
 
+#include "io/result.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -57,7 +59,7 @@ struct name_list {
 
 /* Reads the directory that is open as fd, from its start. Returns 0 and the
  * names, which names_free() frees; or -errno with the call. */
-int names_read(int fd, struct name_list *list, const char **call);
+int names_read(int fd, struct name_list *list, struct failure *);
 void names_free(struct name_list *list);
 
 /* Is the name in the list? */

@@ -66,13 +66,13 @@ bool aside_may_move(struct tree *t, struct directory *d)
 }
 
 /* Returns the private directory of this item, or -errno with the call. */
-static int aside_open(struct worker *w, const struct entry *e, const char **call)
+static int aside_open(struct worker *w, const struct entry *e, struct failure *fail)
 {
 	char path[PATH_MAX];
 	if (w->aside_of == e->dir)
 		return w->aside.fd;
 	aside_end(w);
-	int r = private_make(&w->aside, e->dir->dst, call);
+	int r = private_make(&w->aside, e->dir->dst, fail);
 	if (r < 0)
 		return r;
 	w->aside_of = e->dir;
@@ -91,30 +91,30 @@ static bool aside_exists(const struct entry *e)
 
 /* Returns as slot_commit(), and -EEXIST if a new name is taken before anything is made. */
 static int aside_make_in(struct slot *s, struct worker *w, const struct entry *e,
-			 const struct making *m, const char **call)
+			 const struct making *m, struct failure *fail)
 {
 	const int dir = e->dir->dst;
 	int home = -1, r = 0;
 	if (s->how == HOW_ASIDE) {
-		r = home = aside_open(w, e, call);
+		r = home = aside_open(w, e, fail);
 		if (r >= 0 && !s->is.exists && aside_exists(e))
 			r = -EEXIST;
 	}
 	if (r >= 0)
-		r = slot_make(s, dir, e->as, home, m->make, m->arg, m->call, call);
+		r = slot_make(s, dir, e->as, home, m->make, m->arg, m->call, fail);
 	if (r >= 0 && m->complete)
-		r = m->complete(s->home, slot_name(s, e->as), m->arg, call);
-	return r < 0 ? r : slot_commit(s, dir, e->as, call);
+		r = m->complete(s->home, slot_name(s, e->as), m->arg, fail);
+	return r < 0 ? r : slot_commit(s, dir, e->as, fail);
 }
 
 /* The chosen way has failed with r. Is there another one? */
 static bool aside_choose_another(const struct worker *w, const struct entry *e, struct slot *s,
-				 int r, const char *call)
+				 int r, const struct failure *fail)
 {
 	if (r == -EXDEV && s->how == HOW_ASIDE && geteuid() != 0) {
 		aside_note_sharing(e->dir, SHARING_NONE);
 		s->is.foreign = false;
-	} else if (r < 0 && r != -EISDIR && s->is.exists && call && strcmp(call, "rename") == 0 &&
+	} else if (r < 0 && r != -EISDIR && s->is.exists && fail->step == STEP_RENAME &&
 		   facts_still_allow(w, e)) {
 		s->is.unfit |= HOW_INVISIBLE; /* it could be created, but no rename replaces */
 	} else {
@@ -125,7 +125,7 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 }
 
 int aside_make(struct worker *w, const struct entry *e, const struct making *m, bool replace,
-	       const char **call)
+	       struct failure *fail)
 {
 	const struct stat *old = replace ? w->decision.seen : NULL;
 	struct slot s = {.is.exists = replace,
@@ -140,22 +140,22 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 	int r;
 	s.how = slot_choose(&s.is);
 	do {
-		r = aside_make_in(&s, w, e, m, call);
+		r = aside_make_in(&s, w, e, m, fail);
 		if (r != 0)
 			slot_drop(&s, e->dir->dst, e->as);
-	} while (r != 0 && aside_choose_another(w, e, &s, r, *call));
+	} while (r != 0 && aside_choose_another(w, e, &s, r, fail));
 	return r == RESULT_TAKEN ? (old ? RESULT_TAKEN : -EEXIST) : r;
 }
 
 int aside_replace(struct worker *w, const struct entry *e, const struct making *m,
-		  const char **call)
+		  struct failure *fail)
 {
 	struct stat old;
 	const bool claims = rivals_possible(w->tree) &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (claims && !rivals_claim_new(w->tree, e, &old))
 		return RESULT_RIVAL;
-	const int r = aside_make(w, e, m, true, call);
+	const int r = aside_make(w, e, m, true, fail);
 	if (claims && (r == RESULT_TAKEN || r == -EISDIR))
 		rivals_give_back(w->tree, &old);
 	return r;

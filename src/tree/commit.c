@@ -44,8 +44,8 @@ static bool commit_waits(const struct building *r, int result)
 
 static int commit_once(struct building *r)
 {
-	const char *call;
-	const int result = slot_commit(&r->slot, r->to->place.dir, r->to->place.name, &call);
+	struct failure fail;
+	const int result = slot_commit(&r->slot, r->to->place.dir, r->to->place.name, &fail);
 	return result == RESULT_TAKEN ? -EEXIST : result;
 }
 
@@ -241,12 +241,12 @@ static int commit_flush(struct building *r)
 {
 	double start = io_now();
 	copy_tree_phase(r->tree->options->copy.progress, FCOPY_PHASE_FSYNC);
-	const char *call = "syncfs";
+	struct failure fail = {.call = "syncfs"};
 	const bool durable = r->tree->options->copy.fsync || r->tree->shared;
-	int result = durable ? flush_tree(r->dst, r->tree->root.ground.flush == FLUSH_EACH, &call)
+	int result = durable ? flush_tree(r->dst, r->tree->root.ground.flush == FLUSH_EACH, &fail)
 			     : flush_page_cache(r->dst);
 	if (result < 0)
-		return commit_fail_flush(r, call, -result);
+		return commit_fail_flush(r, fail.call, -result);
 	r->tree->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 	return 0;
 }

@@ -179,11 +179,11 @@ static bool directory_is_exact(const struct directory *d)
 static void directory_flush(struct worker *w, struct directory *d)
 {
 	struct fcopy_error error;
-	const char *call;
-	int r = flush_directory(w->tree, d, &call);
+	struct failure fail;
+	int r = flush_directory(w->tree, d, &fail);
 	if (r == 0)
 		return;
-	error_call(&error, call, entry_dst, -r);
+	error_call(&error, fail.call, entry_dst, -r);
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
 }
 

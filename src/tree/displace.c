@@ -32,7 +32,7 @@ static long displace_number(const char *other, const char *name, size_t length)
 }
 
 /* The highest N of all NAME.~N~ in the directory; 0: none; or -errno with the call. */
-static long displace_search(int dir, const char *name, const char **call)
+static long displace_search(int dir, const char *name, struct failure *fail)
 {
 	_Alignas(8) char buffer[READER_SIZE];
 	const size_t length = strlen(name);
@@ -42,21 +42,21 @@ static long displace_search(int dir, const char *name, const char **call)
 		const long n = displace_number(other, name, length);
 		highest = n > highest ? n : highest;
 	}
-	*call = r.fd < 0 ? "open of its directory" : r.call;
+	fail_at(fail, r.fd < 0 ? "open of its directory" : r.call);
 	const int err = reader_close(&r);
 	return err < 0 ? err : highest; /* an unread name may be an older backup */
 }
 
 /* The same. The list that the directory had before is searched first: many files of one directory
  * then take time in proportion to their number. again: another process has made a backup since. */
-static long displace_highest(const struct entry *e, bool again, const char **call)
+static long displace_highest(const struct entry *e, bool again, struct failure *fail)
 {
 	const struct name_list *list = again ? NULL : rivals_list(e->dir);
 	char from[NAME_MAX + 3];
 	const size_t length = strlen(e->as);
 	long highest = 0;
 	if (!list || !list->name)
-		return displace_search(e->dir->dst, e->as, call);
+		return displace_search(e->dir->dst, e->as, fail);
 	snprintf(from, sizeof(from), "%s.~", e->as);
 	for (size_t i = names_from(list, from);
 	     i < list->count && strncmp(list->name[i], from, length + 2) == 0; i++) {
@@ -92,7 +92,7 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 
 /* Chooses a name that no copy of this run has: with simple backups, one more suffix is added for
  * each that a copy has. Returns 0 or -errno with the call; NULL: the name is that of SRC. */
-static int displace_choose(struct backup *b, bool again, const char **call)
+static int displace_choose(struct backup *b, bool again, struct failure *fail)
 {
 	const struct displaced *d = b->arg;
 	const struct entry *e = d->entry;
@@ -102,10 +102,9 @@ static int displace_choose(struct backup *b, bool again, const char **call)
 	bool source;
 	long n = 0;
 	if (o->backup != FCOPY_BACKUP_SIMPLE)
-		n = displace_highest(e, again, call);
+		n = displace_highest(e, again, fail);
 	if (n < 0)
 		return (int)n;
-	*call = "backup";
 	b->numbered = o->backup == FCOPY_BACKUP_NUMBERED || n > 0;
 	snprintf(b->name, sizeof(b->name), "%s", e->as);
 	do {
@@ -114,19 +113,16 @@ static int displace_choose(struct backup *b, bool again, const char **call)
 				       ? snprintf(b->name, sizeof(b->name), "%s.~%ld~", before, ++n)
 				       : snprintf(b->name, sizeof(b->name), "%s%s", before, suffix);
 		if (length > NAME_MAX)
-			return -ENAMETOOLONG;
+			return fail_if(fail, -ENAMETOOLONG, "backup");
 	} while (displace_is_taken(d, b->name, &b->met, &source));
-	if (source)
-		*call = NULL;
-	return source ? -EEXIST : 0;
+	return source ? fail_if(fail, -EEXIST, NULL) : 0;
 }
 
 /* During the commit, under the lock. Another process has made the name that of SRC: that stays. */
-static int displace_choose_again(struct backup *b, const char **call)
+static int displace_choose_again(struct backup *b, struct failure *fail)
 {
-	const int r = displace_choose(b, true, call);
-	*call = *call ? *call : "backup";
-	return r == -EEXIST ? -EBUSY : r;
+	const int r = displace_choose(b, true, fail);
+	return r == -EEXIST ? fail_if(fail, -EBUSY, "backup") : r;
 }
 
 /* No other entry may have its name, or replace it. */
@@ -151,7 +147,7 @@ static bool displace_would_stay(const struct worker *w, int dir)
 /* Chooses the name before the first byte. Two entries may want one name: the commit gives it to the
  * first, and chooses again for the other. */
 static int displace_prepare(struct worker *w, const struct entry *e, struct displaced *d,
-			    const char **call)
+			    struct failure *fail)
 {
 	struct tree *t = w->tree;
 	d->worker = w;
@@ -163,13 +159,10 @@ static int displace_prepare(struct worker *w, const struct entry *e, struct disp
 	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
 		(void)rivals_list(e->dir); /* read now, and not while others wait */
 	rivals_lock(t);
-	int r = displace_choose(&d->backup, false, call);
+	int r = displace_choose(&d->backup, false, fail);
 	rivals_unlock(t);
-	if (r == 0 && displace_would_stay(w, e->dir->dst)) {
-		*call = "renameat";
-		r = -EPERM;
-	}
-	return r;
+	return r == 0 && displace_would_stay(w, e->dir->dst) ? fail_if(fail, -EPERM, "renameat")
+							     : r;
 }
 
 static void displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
@@ -236,7 +229,7 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct decision *is = &w->decision;
-	const char *call = "backup";
+	struct failure fail;
 	displace_none(d);
 	if ((is->clears || is->asks) && !w->tree->options->dry_run)
 		place_close(&w->place); /* it is looked up again after that */
@@ -246,8 +239,8 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 		return true;
 	if (is->asks && !displace_may(w, e))
 		return false;
-	const int r = is->backup ? displace_prepare(w, e, d, &call) : 0;
+	const int r = is->backup ? displace_prepare(w, e, d, &fail) : 0;
 	if (r < 0)
-		displace_refuse(w, e, call, r);
+		displace_refuse(w, e, fail.call, r);
 	return r >= 0;
 }

@@ -49,7 +49,7 @@ struct making {
 	slot_maker *make;
 	/* Makes it complete before it gets its name: gives it its attributes, or opens it. Returns
 	 * 0, or -errno with the call. NULL: it is complete. */
-	int (*complete)(int dir, const char *name, void *arg, const char **call);
+	int (*complete)(int dir, const char *name, void *arg, struct failure *);
 	bool whole; /* the call alone makes it, of an inode that is known: under its final name,
 		     * nobody can exchange it before it is complete */
 	void *arg;  /* of both */
@@ -72,11 +72,11 @@ bool aside_may_move(struct tree *, struct directory *);
  * not for root: the owner of the directory could make the rename fail. Where no rename replaces an
  * entry, --inplace makes it under its final name. */
 int aside_make(struct worker *, const struct entry *, const struct making *, bool replace,
-	       const char **call);
+	       struct failure *);
 /* In place of what has the name, which is claimed first: no other entry replaces it. An entry that
  * stays there can be claimed again. Returns as aside_make(), or RESULT_RIVAL: another entry has
  * it. The caller holds rivals_lock(). */
-int aside_replace(struct worker *, const struct entry *, const struct making *, const char **call);
+int aside_replace(struct worker *, const struct entry *, const struct making *, struct failure *);
 /* Removes this thread's private directory, if there is one: its directory may be closed next. */
 void aside_end(struct worker *);
 

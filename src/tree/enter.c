@@ -56,29 +56,28 @@ static int directory_mkdir(int dir, const char *name, void *arg)
 	return mkdirat(dir, name, x->mode) < 0 ? -errno : 0;
 }
 
-static int directory_complete_new(int dir, const char *name, void *arg, const char **call)
+static int directory_complete_new(int dir, const char *name, void *arg, struct failure *fail)
 {
 	struct entering *x = arg;
-	*call = "chmod";
 	int r = x->tree->root.ground.withheld ? permissions_admit_owner(dir, name) : 0;
 	if (r < 0)
-		return r;
-	*call = "open";
+		return fail_if(fail, r, "chmod");
 	if (x->fd >= 0) /* of a first try */
 		close(x->fd);
 	x->fd = directory_open(x->tree, dir, name);
-	return x->fd < 0 ? -errno : 0;
+	return x->fd < 0 ? fail_at(fail, "open") : 0;
 }
 
 /* Returns a descriptor of the new directory, or -errno with the failed call. */
-static int directory_create(struct worker *w, const struct entry *e, mode_t mode, const char **call)
+static int directory_create(struct worker *w, const struct entry *e, mode_t mode,
+			    struct failure *fail)
 {
 	struct entering x = {.tree = w->tree, .mode = mode, .fd = -1};
 	const struct making m = {.call = "mkdir",
 				 .make = directory_mkdir,
 				 .complete = directory_complete_new,
 				 .arg = &x};
-	int r = aside_make(w, e, &m, false, call);
+	int r = aside_make(w, e, &m, false, fail);
 	if (r < 0 && x.fd >= 0)
 		close(x.fd);
 	return r < 0 ? r : x.fd;
@@ -160,11 +159,11 @@ static int directory_make_new(struct worker *w, const struct entry *e, const str
 			      bool *fresh, bool *other)
 {
 	const struct tree *t = w->tree;
-	const char *call;
+	struct failure fail;
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	admit_changes(w->tree, e->dir);
-	int r = directory_create(w, e, mode, &call);
+	int r = directory_create(w, e, mode, &fail);
 	*fresh = r >= 0;
 	if (r >= 0)
 		return directory_claim(w, e, r);
@@ -173,7 +172,7 @@ static int directory_make_new(struct worker *w, const struct entry *e, const str
 	if (r == -EEXIST && t->root.ground.exclusive)
 		return directory_take(w, e, fresh);
 	if (r < 0 && r != -EEXIST)
-		return report_call(w, e, call, entry_dst, -r);
+		return report_call(w, e, fail.call, entry_dst, -r);
 	/* That of another process may not have its rights yet, or those that its source has. */
 	const bool lacks = t->shared || (*fresh && t->root.ground.withheld);
 	if (lacks && (r = permissions_admit_owner(dir, e->as)) < 0)

@@ -117,7 +117,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 	if (error->err != EEXIST)
 		return false;
 	if (w->tree->root.ground.exclusive)
-		return error->call && strcmp(error->call, "open") == 0;
+		return w->copy.dst.met;
 	rivals_lock(w->tree);
 	bool have = rivals_have(w->tree, e->dir, e->as);
 	rivals_unlock(w->tree);
@@ -147,7 +147,7 @@ static int entry_open_seen(struct worker *w, const struct entry *e, const struct
 		int r = entry_open_destination(w, e, st);
 		/* --inplace met a file that was not there. */
 		const bool met = r == -EEXIST && w->decision.exact && !w->decision.seen &&
-				 error->call && strcmp(error->call, "open") == 0;
+				 c->dst.met;
 		if (r != RESULT_TAKEN && !met)
 			return r;
 		*error = (struct fcopy_error){0};
@@ -383,7 +383,7 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 		r = destination_rehearse(device ? &dst->place : &w->place, entry_dst, st,
 					 &w->options,
 					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
-	if (r < 0)
+	if (r != 0)
 		report_failure(w, e, &error);
 }
 

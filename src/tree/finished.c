@@ -179,7 +179,7 @@ static int finished_check(struct building *r)
 {
 	struct tree *t = r->tree;
 	const struct fcopy_options *o = &t->options->copy;
-	const char *call;
+	struct failure fail;
 	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);
@@ -189,8 +189,8 @@ static int finished_check(struct building *r)
 	if (result == 0)
 		result = finished_refuse(r);
 	else if (result > 0 && o->fsync && !t->options->dry_run &&
-		 (result = flush_tree(r->dst, false, &call)) < 0)
-		result = root_fail(r, call, -result);
+		 (result = flush_tree(r->dst, false, &fail)) < 0)
+		result = root_fail(r, fail.call, -result);
 	close(r->dst);
 	if (result < 0)
 		return result;

@@ -33,35 +33,31 @@ bool flush_all(const struct tree *t, int dst)
 
 /* In a merge another file system can be mounted below the operand's directory. Flushes it if this
  * directory is the uppermost one on it: the syncfs(2) at the end does not reach it. */
-static int flush_mount(struct tree *t, struct directory *d, const char **call)
+static int flush_mount(struct tree *t, struct directory *d, struct failure *fail)
 {
 	dev_t dev, above;
 	ino_t ino;
-	*call = "fstat";
 	if (!opened_identity(t, d, &dev, &ino) || !opened_identity(t, d->parent, &above, &ino))
-		return -errno;
+		return fail_at(fail, "fstat");
 	if (dev == t->root.dst_dev)
 		return 0;
-	*call = "fsync";
 	if (flush_needs_each(t, d->dst))
-		return io_flush_directory(d->dst);
-	*call = "syncfs";
-	return dev != above ? flush_page_cache(d->dst) : 0;
+		return fail_if(fail, io_flush_directory(d->dst), "fsync");
+	return dev != above ? fail_if(fail, flush_page_cache(d->dst), "syncfs") : 0;
 }
 
-static int flush_below(struct tree *t, struct directory *d, const char **call)
+static int flush_below(struct tree *t, struct directory *d, struct failure *fail)
 {
-	*call = "fsync";
 	if (t->root.ground.flush == FLUSH_EACH)
-		return io_flush_directory(d->dst);
+		return fail_if(fail, io_flush_directory(d->dst), "fsync");
 	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marked))
 		return 0;
-	return flush_mount(t, d, call);
+	return flush_mount(t, d, fail);
 }
 
-int flush_directory(struct tree *t, struct directory *d, const char **call)
+int flush_directory(struct tree *t, struct directory *d, struct failure *fail)
 {
-	const int r = flush_below(t, d, call);
+	const int r = flush_below(t, d, fail);
 	if (r == 0)
 		return 0;
 	__atomic_store_n(&t->mirror.unsafe, true, __ATOMIC_RELAXED);
@@ -71,14 +67,12 @@ int flush_directory(struct tree *t, struct directory *d, const char **call)
 
 /* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it fails
  * with ESTALE for files that were removed since they were written (Linux 6.18, writeback_cache). */
-int flush_tree(int fd, bool each, const char **call)
+int flush_tree(int fd, bool each, struct failure *fail)
 {
-	*call = each ? "fsync" : "syncfs";
-	int r = each ? io_flush_directory(fd) : 0;
+	int r = each ? fail_if(fail, io_flush_directory(fd), "fsync") : 0;
 	if (r < 0 || (each && !system_has(fd, SYSTEM_SYNCS_ALL)))
 		return r;
-	*call = "syncfs";
-	return syncfs(fd) < 0 ? -errno : 0;
+	return syncfs(fd) < 0 ? fail_at(fail, "syncfs") : 0;
 }
 
 /* The same kernel reports those files here, and has written the others back. */
@@ -89,16 +83,15 @@ int flush_page_cache(int fd)
 	return removed ? 0 : -err;
 }
 
-int flush_singles(struct tree *t, int directory, const char **call)
+int flush_singles(struct tree *t, int directory, struct failure *fail)
 {
 	if (!t->options->copy.fsync)
 		return 0;
 	double start = io_now();
-	*call = "open";
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
-	int r = flush_tree(fd, flush_needs_each(t, fd), call);
+		return fail_at(fail, "open");
+	int r = flush_tree(fd, flush_needs_each(t, fd), fail);
 	close(fd);
 	t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 	return r;

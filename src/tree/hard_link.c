@@ -20,20 +20,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* A call has failed that could succeed when the copy makes it again: then the name would become a
- * file of its own without a word. Only a refused open says something about the file. */
-static int hard_link_failed(const struct fcopy_error *error, const char **call)
-{
-	if (!error->call || (strcmp(error->call, "open") == 0 && !hard_link_is_failure(error->err)))
-		return 0;
-	*call = error->call;
-	return -error->err;
-}
-
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
  * every check of destination_open_place() applies. Returns 1; 0; or -errno with the call. */
 static int hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st,
-				 const char **call)
+				 struct failure *fail)
 {
 	struct fcopy_error error = {0};
 	struct fcopy_options options = w->options;
@@ -49,11 +39,16 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 			       (decide_replaces(w->tree->options) || w->decision.clears
 				    ? DESTINATION_REPLACES_ALL
 				    : 0);
-	if (facts_place(w, e, &error) < 0)
-		return hard_link_failed(&error, call);
-	if (destination_rehearse(&w->place, entry_dst, st, &options, flags, &error) < 0)
-		return hard_link_failed(&error, call);
-	return 1;
+	int r = facts_place(w, e, &error);
+	if (r == 0)
+		r = destination_rehearse(&w->place, entry_dst, st, &options, flags, &error);
+	if (r == 0)
+		return 1;
+	if (!error.call || (r == RESULT_REFUSED && !hard_link_is_failure(error.err)))
+		return 0;
+	/* The call could succeed when the copy makes it again: then the name would become a file of
+	 * its own without a word. Only a refused open says something about the file. */
+	return fail_if(fail, -error.err, error.call);
 }
 
 /* The copy: by its name, or by a descriptor if another user may exchange the name. */
@@ -86,36 +81,35 @@ static struct making hard_link_making(struct origin *o)
 /* Gives the copy the entry's name, too. replace: in place of what has it. Returns as aside_make().
  */
 static int hard_link_name(struct worker *w, const struct entry *e, struct origin *o, bool replace,
-			  const char **call)
+			  struct failure *fail)
 {
 	const struct making m = hard_link_making(o);
-	return aside_make(w, e, &m, replace, call);
+	return aside_make(w, e, &m, replace, fail);
 }
 
 /* Opens the copy, which must be what was made, if it may have been exchanged. */
 static int hard_link_open(struct worker *w, const struct entry *e, const struct copied *c,
-			  struct origin *o, const char **call)
+			  struct origin *o, struct failure *fail)
 {
 	*o = (struct origin){.fd = -1, .name = c->name};
-	*call = "open";
 	o->dir = !c->dir ? c->at : c->dir == e->dir ? e->dir->dst : directory_reopen(c->dir);
 	if (o->dir < 0)
-		return o->dir;
+		return fail_if(fail, o->dir, "open");
 	if (!c->dir || !aside_may_move(w->tree, c->dir))
 		return 0;
 	o->fd = openat(o->dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (o->fd < 0)
-		return errno == ENOENT ? -ESTALE : -errno;
+		return fail_if(fail, errno == ENOENT ? -ESTALE : -errno, "open");
 	return 0;
 }
 
 /* -ELOOP: one of the names is a symlink, which a copy follows. The copy may be of an earlier
  * operand, which was merged. */
 static int hard_link_check(const struct worker *w, const struct stat *st, const struct copied *c,
-			   const struct origin *o, const char **call)
+			   const struct origin *o, struct failure *fail)
 {
 	struct stat of = {0};
-	*call = "stat";
+	fail_at(fail, "stat");
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
 		if (fstatat(o->dir, c->name, &of, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 			return -errno;
@@ -170,14 +164,14 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 			      const struct copied *c)
 {
 	const struct stat *old = &w->facts.old;
-	const char *call;
+	struct failure fail;
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
 	if (w->facts.exists && hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old->st_dev)
 		return RESULT_SAME;
 	if (hard_link_meets_symlink(w, e, st, c))
 		return -ELOOP;
-	return !w->facts.exists || w->decision.clears || hard_link_may_replace(w, e, st, &call) > 0
+	return !w->facts.exists || w->decision.clears || hard_link_may_replace(w, e, st, &fail) > 0
 		   ? 0
 		   : -EEXIST;
 }
@@ -185,57 +179,55 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 /* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it
  * twice, perhaps in another thread. The lock is held. */
 static int hard_link_continue(struct worker *w, const struct entry *e, struct origin *o,
-			      const char **call)
+			      struct failure *fail)
 {
 	const int to = e->dir->dst;
-	*call = "stat";
-	int r = hard_link_is_made(o, to, e->as);
+	int r = fail_if(fail, hard_link_is_made(o, to, e->as), "stat");
 	if (r != 0)
 		return r > 0 ? RESULT_SAME : r;
-	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, false, call) : -EEXIST;
+	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, false, fail) : -EEXIST;
 	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? RESULT_SAME : r;
 }
 
 /* The name may exist. Returns 0, RESULT_SAME, RESULT_NEW, RESULT_RIVAL, RESULT_TAKEN, or
  * -errno with the call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
-			   struct origin *o, const char **call)
+			   struct origin *o, struct failure *fail)
 {
 	const struct making m = hard_link_making(o);
 	admit_changes(w->tree, e->dir);
-	int r = hard_link_name(w, e, o, false, call);
+	int r = hard_link_name(w, e, o, false, fail);
 	if (r == 0)
 		return RESULT_NEW;
 	rivals_lock(w->tree);
 	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->shared))
-		r = hard_link_continue(w, e, o, call);
+		r = hard_link_continue(w, e, o, fail);
 	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
 		r = RESULT_RIVAL;
 	if (r == -EEXIST && !facts_still_allow(w, e))
 		r = RESULT_TAKEN;
 	if (r == -EEXIST) {
-		const int may = hard_link_may_replace(w, e, st, call);
+		const int may = hard_link_may_replace(w, e, st, fail);
 		if (may != 0)
-			r = may < 0 ? may : aside_replace(w, e, &m, call);
+			r = may < 0 ? may : aside_replace(w, e, &m, fail);
 	}
 	rivals_unlock(w->tree);
 	return r;
 }
 
 static int hard_link_make_once(struct worker *w, const struct entry *e, const struct stat *st,
-			       const struct copied *c, const char **call)
+			       const struct copied *c, struct failure *fail)
 {
 	struct origin o;
-	int r = hard_link_open(w, e, c, &o, call);
+	int r = hard_link_open(w, e, c, &o, fail);
 	if (r == 0 && hard_link_leaves(w->tree)) {
-		*call = "stat";
-		r = hard_link_is_made(&o, e->dir->dst, e->as);
+		r = fail_if(fail, hard_link_is_made(&o, e->dir->dst, e->as), "stat");
 		r = r > 0 ? RESULT_SAME : r;
 	}
 	if (r == 0)
-		r = hard_link_check(w, st, c, &o, call);
+		r = hard_link_check(w, st, c, &o, fail);
 	if (r == 0)
-		r = hard_link_place(w, e, st, &o, call);
+		r = hard_link_place(w, e, st, &o, fail);
 	if (r == RESULT_NEW)
 		r = 0;
 	if (o.fd >= 0)
@@ -246,12 +238,12 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 }
 
 int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
-		   const struct copied *c, const char **call)
+		   const struct copied *c, struct failure *fail)
 {
 	int r;
 	if (w->tree->options->dry_run)
 		return hard_link_rehearse(w, e, st, c);
-	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, call)) == RESULT_TAKEN; tries++)
+	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, fail)) == RESULT_TAKEN; tries++)
 		if (!facts_again(w, e, -1, st, tries))
 			return RESULT_KNOWN;
 	return r;
@@ -260,12 +252,12 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 /* Makes the entry another name of the earlier copy, which is open. Returns 0, RESULT_NEW,
  * RESULT_RIVAL, RESULT_TAKEN, or -errno with the call. */
 static int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st,
-			     int earlier, const char **call)
+			     int earlier, struct failure *fail)
 {
 	struct origin o = {.dir = -1, .name = "", .fd = earlier};
 	if (decide_link_meets_symlink(&w->facts, &w->decision))
 		return -EEXIST;
-	return w->tree->options->dry_run ? 0 : hard_link_place(w, e, st, &o, call);
+	return w->tree->options->dry_run ? 0 : hard_link_place(w, e, st, &o, fail);
 }
 
 /* The clone has separate attributes, so that a later change does not change the earlier copy. */
@@ -295,10 +287,10 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 		close(found);
 		return r;
 	}
-	const char *call = "linkat";
+	struct failure fail = {.call = "linkat"};
 	int r;
 	rivals_expect_link(w->tree, e);
-	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == RESULT_TAKEN;
+	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &fail)) == RESULT_TAKEN;
 	     tries++)
 		if (!facts_again(w, e, *fd, st, tries)) {
 			close(found);
@@ -314,7 +306,7 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 		return RESULT_KNOWN;
 	}
 	if (r < 0 && r != -EEXIST && r != -EMLINK) { /* then it is copied */
-		error_call(&error, call, entry_dst, -r);
+		error_call(&error, fail.call, entry_dst, -r);
 		report_warning(w, e, &error);
 	}
 	return 0;
@@ -324,7 +316,7 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 static bool hard_link_source_once(struct worker *w, const struct entry *e, int fd,
 				  const struct stat *st)
 {
-	const char *call;
+	struct failure fail;
 	struct origin o = {.dir = e->dir->src, .name = e->name, .fd = fd};
 	if (fd < 0)
 		o.fd = openat(o.dir, o.name, O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
@@ -333,14 +325,14 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 		return true;
 	}
 	rivals_lock(w->tree);
-	const int r = hard_link_name(w, e, &o, w->decision.replaces, &call);
+	const int r = hard_link_name(w, e, &o, w->decision.replaces, &fail);
 	rivals_unlock(w->tree);
 	if (fd < 0)
 		close(o.fd);
 	if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(w)))
 		return false;
 	if (r < 0)
-		report_call(w, e, call, entry_dst, -r);
+		report_call(w, e, fail.call, entry_dst, -r);
 	else
 		outcome_link(w->outcome, st);
 	return true;

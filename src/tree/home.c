@@ -90,13 +90,13 @@ static int home_publish(struct building *r)
 struct raising {
 	mode_t mode, *left;
 	bool moves, hidden;
-	const char **call;
+	struct failure *fail;
 };
 
 static int home_make_directory(int dir, const char *name, void *arg)
 {
 	const struct raising *x = arg;
-	return private_make_directory(dir, name, x->mode, x->moves, !x->hidden, x->left, x->call);
+	return private_make_directory(dir, name, x->mode, x->moves, !x->hidden, x->left, x->fail);
 }
 
 /* Outside a private directory the tree is closed to others from the start; the commit restores the
@@ -109,22 +109,22 @@ static int home_make(struct building *r, mode_t mode)
 	const int home = r->slot.home;
 	const bool moves = !hidden && fstat(home, &st) == 0 && private_is_shared(&st) &&
 			   storage_can(r->tree->storage, home, STORAGE_RENAMES_DIRECTORIES);
-	const char *call;
+	struct failure fail;
 	mode_t left;
 	struct raising x = {.mode = (mode & 01777) | 0700,
 			    .left = &left,
 			    .moves = moves,
 			    .hidden = hidden,
-			    .call = &call};
+			    .fail = &fail};
 	r->dst = slot_make(&r->slot, home, r->to->place.name, -1, home_make_directory, &x, "mkdir",
-			   &call);
+			   &fail);
 	if (r->dst == -EEXIST && r->slot.how == HOW_FINAL)
 		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
 	if (r->dst == -ESTALE && !hidden)
 		return root_refuse(r, ESTALE, "another process has replaced the new directory",
 				   FCOPY_ADVICE_NONE);
 	if (r->dst < 0)
-		return root_fail(r, call, -r->dst);
+		return root_fail(r, fail.call, -r->dst);
 	/* By its lock another copy sees that the tree is in use. */
 	if (!hidden)
 		(void)!flock(r->dst, LOCK_EX | LOCK_NB);

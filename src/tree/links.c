@@ -242,8 +242,8 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 	       const struct copied *copied)
 {
 	struct links *l = w->tree->links;
-	const char *call;
-	int r = hard_link_make(w, e, st, copied, &call);
+	struct failure fail;
+	int r = hard_link_make(w, e, st, copied, &fail);
 	if (r == RESULT_KNOWN)
 		return false;
 	if (r == RESULT_RIVAL) {
@@ -269,7 +269,7 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 			part_remove(e->dir->dst, e->as, -1, st);
 		return false;
 	}
-	if (!links_explain(w, e, r, call))
+	if (!links_explain(w, e, r, fail.call))
 		return false;
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);

@@ -58,7 +58,7 @@ struct waiter *links_done(struct worker *, const struct entry *, const struct st
  * names is a symlink of an existing tree, which a copy follows. -ESTALE: another user may have
  * given the copy's name to another inode. */
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
-		   const struct copied *, const char **call);
+		   const struct copied *, struct failure *);
 /* options.link_dest: links the entry to its unchanged earlier copy, or would. Returns RESULT_KNOWN,
  * or 0: with options.reflink, *fd and *st are those of the earlier copy then, which is cloned. */
 int hard_link_dest(struct worker *, const struct entry *, int *fd, struct stat *st);

@@ -165,10 +165,9 @@ static int mirror_compare_aliases(const void *a, const void *b)
 /* Finds the copies of names that DST does not list. Returns 0 or -errno with the call. */
 static int mirror_find_aliases(const struct directory *d, const struct name_list *src,
 			       const struct name_list *dst, struct aliases *found,
-			       const char **call)
+			       struct failure *fail)
 {
 	struct stat st, again;
-	*call = "malloc";
 	for (size_t i = 0; i < src->count; i++) {
 		const char *name = src->name[i];
 		if (names_have(dst, name) || fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -176,7 +175,7 @@ static int mirror_find_aliases(const struct directory *d, const struct name_list
 		found->unknown |= fstatat(d->dst, name, &again, AT_SYMLINK_NOFOLLOW) == 0 &&
 				  again.st_ino != st.st_ino;
 		if (!found->of && !(found->of = malloc(src->count * sizeof(*found->of))))
-			return -ENOMEM;
+			return fail_if(fail, -ENOMEM, "malloc");
 		found->of[found->count++] = (struct alias){st.st_dev, st.st_ino};
 	}
 	if (found->count > 0)
@@ -202,21 +201,21 @@ static bool mirror_is_excluded(const struct worker *w, const struct directory *d
 
 /* Returns 0, or -errno with the call; NULL: reported. */
 static int mirror_note_extra(struct worker *w, struct directory *d, const char *name,
-			     const struct aliases *aliases, const char **call)
+			     const struct aliases *aliases, struct failure *fail)
 {
 	struct stat st;
 	const struct entry e = {.dir = d, .name = name, .as = name};
-	*call = "stat";
 	if (fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return errno == ENOENT ? 0 : fail_at(fail, "stat");
 	if (aliases->unknown) {
-		*call = NULL;
+		fail_at(fail, NULL);
 		return report_refusal(w, &e, entry_dst, ESTALE,
 				      "may be the copy of an entry with another name: inode "
 				      "numbers change here: not removed");
 	}
-	*call = "malloc";
-	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st) ? 0 : -ENOMEM;
+	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st)
+		   ? 0
+		   : fail_if(fail, -ENOMEM, "malloc");
 }
 
 /* What a killed mirror has put aside: renames it back if nothing has its name, or notes it as what
@@ -246,23 +245,22 @@ static int mirror_note_left(struct worker *w, struct directory *d, const char *n
 }
 
 static int mirror_compare(struct worker *w, struct directory *d, const struct name_list *src,
-			  const struct name_list *dst, const char **call)
+			  const struct name_list *dst, struct failure *fail)
 {
 	struct aliases aliases = {0};
 	bool searched = false;
 	int r = 0;
 	for (size_t i = 0; i < dst->count && r == 0; i++) {
 		const char *name = dst->name[i];
-		*call = "malloc";
 		if (temporary_is_drawn(name))
-			r = mirror_note_left(w, d, name);
+			r = fail_if(fail, mirror_note_left(w, d, name), "malloc");
 		if (mirror_is_own(name) || system_is_lost_found(d->dst, name) ||
 		    (names_have(src, name) && !mirror_is_excluded(w, d, name)))
 			continue;
-		r = searched ? 0 : mirror_find_aliases(d, src, dst, &aliases, call);
+		r = searched ? 0 : mirror_find_aliases(d, src, dst, &aliases, fail);
 		searched = true;
 		if (r == 0)
-			r = mirror_note_extra(w, d, name, &aliases, call);
+			r = mirror_note_extra(w, d, name, &aliases, fail);
 	}
 	free(aliases.of);
 	return r;
@@ -303,10 +301,10 @@ void mirror_collect(struct worker *w, struct directory *d)
 	if (mirror_is_lost_found(w->tree, d))
 		return;
 	struct name_list src = {0}, dst = {0};
-	const char *call;
-	int r = names_read(d->src, &src, &call);
+	struct failure fail;
+	int r = names_read(d->src, &src, &fail);
 	if (r < 0 && r != -ENOENT) { /* ENOENT: removed since it was opened */
-		report_call(w, &e, call, entry_src, -r);
+		report_call(w, &e, fail.call, entry_src, -r);
 		return;
 	}
 	/* When the names were read, it had one itself. */
@@ -314,11 +312,11 @@ void mirror_collect(struct worker *w, struct directory *d)
 		names_free(&src);
 		return;
 	}
-	r = names_read(d->dst, &dst, &call);
+	r = names_read(d->dst, &dst, &fail);
 	if (r == 0)
-		r = mirror_compare(w, d, &src, &dst, &call);
-	if (r < 0 && call)
-		report_call(w, &e, call, entry_dst, -r);
+		r = mirror_compare(w, d, &src, &dst, &fail);
+	if (r < 0 && fail.call)
+		report_call(w, &e, fail.call, entry_dst, -r);
 	names_free(&src);
 	names_free(&dst);
 }
@@ -329,7 +327,6 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	const struct tree *t = w->tree;
 	const uint64_t *max = t->options->max_delete;
 	struct name_list src;
-	const char *call;
 	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 ||
 	    w->sum.count[FCOPY_COUNT_FAILED] > 0)
 		return "nothing is removed, because entries failed";
@@ -338,7 +335,7 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	if (!max) {
 		if (root->present > 0)
 			return NULL;
-		bool empty = names_read(root->src, &src, &call) < 0 || src.count == 0;
+		bool empty = names_read(root->src, &src, NULL) < 0 || src.count == 0;
 		names_free(&src);
 		return empty ? "nothing is removed, because SRC is empty; to remove all, use "
 			       "--max-delete=N"

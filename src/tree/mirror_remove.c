@@ -177,9 +177,8 @@ static int mirror_open_above(struct mirror_run *x, int fd, const struct stat *ab
 static int mirror_remove_listed(struct mirror_run *x, int *fd, char *path)
 {
 	struct name_list list = {0};
-	const char *call;
 	const size_t length = strlen(path);
-	int r = names_read(*fd, &list, &call);
+	int r = names_read(*fd, &list, NULL);
 	int result = r < 0 ? mirror_refuse(x, path, -r, NULL) : 0;
 	for (size_t i = 0; i < list.count && *fd >= 0 && !tree_stopped(x->w->tree); i++) {
 		if (length + 1 + strlen(list.name[i]) >= PATH_MAX) {
@@ -310,10 +309,9 @@ static struct mirror_run mirror_run_of(struct worker *w, struct directory *root,
 {
 	struct mirror_run x = {.w = w, .root = root, .counts = counts, .reports = reports};
 	struct stat st;
-	const char *call;
 	if (fstat(root->dst, &st) == 0)
 		x.dev = st.st_dev;
-	(void)climb(x.root->src, mirror_note_ancestor, &x, &call);
+	(void)climb(x.root->src, mirror_note_ancestor, &x, NULL);
 	return x;
 }
 
@@ -347,8 +345,8 @@ static int mirror_remove_cleared(struct worker *w, const struct entry *e, int di
  * killed then, nothing shows to whom it belongs: it stays. Returns 0 or -errno. */
 static int mirror_rename_drawn(const struct entry *e, struct cleared *c)
 {
-	const char *call;
-	return slot_displace(e->dir->dst, e->as, false, c->name, &call);
+	struct failure fail;
+	return slot_displace(e->dir->dst, e->as, false, c->name, &fail);
 }
 
 static int mirror_return(const struct entry *e, struct cleared *c)

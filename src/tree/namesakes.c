@@ -97,9 +97,8 @@ static void note_name(struct namesakes *n, const struct entry *e, size_t index, 
  * another name that leads to it may be noted before and after that. */
 static void namesakes_read(struct namesakes *n, const struct entry *e)
 {
-	const char *call;
 	namesakes_clear(n);
-	if (names_read(e->dir->src, &n->list, &call) < 0)
+	if (names_read(e->dir->src, &n->list, NULL) < 0)
 		return;
 	for (n->buckets = 64; n->buckets < n->list.count;)
 		n->buckets *= 2;

@@ -78,14 +78,14 @@ static int parents_open(struct parents *p, int dir, const char *name, bool *syml
 }
 
 static int parents_create(struct tree *t, int dir, const char *name, const struct stat *src,
-			  const char **call)
+			  struct failure *fail)
 {
 	struct stat st;
 	mode_t left;
 	const bool moves = fstat(dir, &st) == 0 && private_is_shared(&st) &&
 			   storage_can(t->storage, dir, STORAGE_RENAMES_DIRECTORIES);
 	return private_make_directory(dir, name, (src->st_mode & 01777) | 0700, moves, false, &left,
-				      call);
+				      fail);
 }
 
 /* With --fsync the new name is on the disk before anything gets a name below it. */
@@ -128,32 +128,25 @@ static int parents_foresee(struct parents *p, const char *name, struct parent *a
 
 /* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
 static int parents_step(struct tree *t, struct parents *p, const char *name, struct parent *at,
-			const char **call)
+			struct failure *fail)
 {
 	struct stat st = {0};
 	bool made = false, symlink = false;
-	*call = "open";
 	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1;
-	int r = src < 0 || fstat(src, &st) < 0 ? -errno : 0;
+	int r = src < 0 || fstat(src, &st) < 0 ? fail_at(fail, "open") : 0;
 	p->reads = r < 0;
 	if (r == 0)
-		r = dst = parents_open(p, at->dst, name, &symlink);
+		r = dst = fail_if(fail, parents_open(p, at->dst, name, &symlink), "open");
 	if (r == -ENOENT && !symlink && !p->reads) {
-		r = dst = parents_create(t, at->dst, name, &st, call);
+		r = dst = parents_create(t, at->dst, name, &st, fail);
 		made = r >= 0;
-		if (r == -EEXIST) { /* another process was faster */
-			*call = "open";
-			r = dst = parents_open(p, at->dst, name, &symlink);
-		}
+		if (r == -EEXIST) /* another process was faster */
+			r = dst = fail_if(fail, parents_open(p, at->dst, name, &symlink), "open");
 	}
-	if (r >= 0 && (made || (p->preserves && !symlink))) {
-		*call = "open";
-		r = parents_note(p, src, dst, made);
-	}
-	if (r == 0 && made && p->flushes) {
-		*call = "fsync";
-		r = parents_flush_name(at->dst);
-	}
+	if (r >= 0 && (made || (p->preserves && !symlink)))
+		r = fail_if(fail, parents_note(p, src, dst, made), "open");
+	if (r == 0 && made && p->flushes)
+		r = fail_if(fail, parents_flush_name(at->dst), "fsync");
 	close(at->src);
 	close(at->dst);
 	at->src = src;
@@ -162,22 +155,16 @@ static int parents_step(struct tree *t, struct parents *p, const char *name, str
 }
 
 static int parents_walk(struct tree *t, char *directory, struct parents *p, struct parent *at,
-			const char **call)
+			struct failure *fail)
 {
 	char *rest = directory;
 	int r = 0;
 	for (char *name; r == 0 && (name = strsep(&rest, "/"));) {
 		if (!name[0] || strcmp(name, ".") == 0)
 			continue;
-		*call = NULL;
-		if (strcmp(name, "..") == 0) {
-			r = -EINVAL;
-		} else if (t->options->dry_run) {
-			*call = "open";
-			r = parents_foresee(p, name, at);
-		} else {
-			r = parents_step(t, p, name, at, call);
-		}
+		r = strcmp(name, "..") == 0 ? fail_if(fail, -EINVAL, NULL)
+		    : t->options->dry_run   ? fail_if(fail, parents_foresee(p, name, at), "open")
+					    : parents_step(t, p, name, at, fail);
 	}
 	return r;
 }
@@ -186,7 +173,7 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 		 struct parents *p)
 {
 	char directory[PATH_MAX];
-	const char *call = "open";
+	struct failure fail = {.call = "open"};
 	const char *below = src->path + strspn(src->path, "/");
 	*p = (struct parents){.preserves = t->options->copy.preserve != 0,
 			      .flushes = t->options->copy.fsync};
@@ -200,7 +187,7 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	struct parent at = {
 	    .src = open(directory[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC),
 	    .dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0)};
-	int r = at.src < 0 || at.dst < 0 ? -errno : parents_walk(t, directory, p, &at, &call);
+	int r = at.src < 0 || at.dst < 0 ? -errno : parents_walk(t, directory, p, &at, &fail);
 	if (at.src >= 0)
 		close(at.src);
 	if (r < 0) {
@@ -208,10 +195,10 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 			close(at.dst);
 		if (p->foreign)
 			return tree_refuse(t, path, EPERM, PARENTS_FOREIGN, FCOPY_ADVICE_NONE);
-		return call ? tree_fail(t, call, p->reads ? src->path : path, -r)
-			    : tree_refuse(t, src->path, EINVAL,
-					  "contains '..': --parents cannot copy it below DST",
-					  FCOPY_ADVICE_USAGE);
+		return fail.call ? tree_fail(t, fail.call, p->reads ? src->path : path, -r)
+				 : tree_refuse(t, src->path, EINVAL,
+					       "contains '..': --parents cannot copy it below DST",
+					       FCOPY_ADVICE_USAGE);
 	}
 	/* What has the name is another file than the one in DST itself. */
 	operand_close(to);

@@ -144,9 +144,8 @@ bool rivals_are_source(struct tree *t, const struct stat *st)
 
 int rivals_is_below_source(struct tree *t, int dir)
 {
-	const char *call;
 	int r = find_sources(t);
-	return r < 0 ? r : climb(dir, is_source, t, &call);
+	return r < 0 ? r : climb(dir, is_source, t, NULL);
 }
 
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
@@ -175,12 +174,11 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 const struct name_list *rivals_list(struct directory *d)
 {
 	struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE), *expected = NULL;
-	const char *call;
 	if (there)
 		return there;
 	if (!(there = malloc(sizeof(*there))))
 		return NULL;
-	if (names_read(d->dst, there, &call) < 0)
+	if (names_read(d->dst, there, NULL) < 0)
 		*there = (struct name_list){0};
 	if (!__atomic_compare_exchange_n(&d->there, &expected, there, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE)) {

@@ -32,9 +32,9 @@ static bool root_is_top(const struct stat *st, void *top_)
 }
 
 /* Is this directory, or one above it, `top`? 1: it is; 0; -errno with the call. */
-static int root_is_below(int dir, struct stat top, const char **call)
+static int root_is_below(int dir, struct stat top, struct failure *fail)
 {
-	return climb(dir, root_is_top, &top, call);
+	return climb(dir, root_is_top, &top, fail);
 }
 
 /* DST is inside the source. Does a pattern exclude it there, or a directory above it? Only its path
@@ -68,11 +68,11 @@ int root_check_inside(const struct building *r, int dir)
 {
 	const bool one = r->tree->options->one_file_system;
 	struct stat st;
-	const char *call;
+	struct failure fail;
 	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
 		return 0; /* of what is mounted there, the copy has only the mount point */
 	bool bound = inside_by_mount(r->tree->mounts, r->from->fd, dir, one);
-	int result = root_is_below(dir, r->from->place.st, &call);
+	int result = root_is_below(dir, r->from->place.st, &fail);
 	if ((result == 1 || bound) && root_is_excluded(r)) {
 		r->tree->root.within = true;
 		return 0;
@@ -80,7 +80,7 @@ int root_check_inside(const struct building *r, int dir)
 	if (result == 1 || bound)
 		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
-	return result == -EACCES || result == 0 ? 0 : root_fail(r, call, -result);
+	return result == -EACCES || result == 0 ? 0 : root_fail(r, fail.call, -result);
 }
 
 int root_check_part_source(const struct building *r)
@@ -88,7 +88,7 @@ int root_check_part_source(const struct building *r)
 	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 	struct part p;
 	struct stat st;
-	const char *call = "fstat";
+	struct failure fail = {.call = "fstat"};
 	part_init(&p, r->to->place.dir, r->to->place.name);
 	int part = openat(p.parent, p.public, flags | O_NOFOLLOW), src = r->from->fd;
 	if (part < 0)
@@ -99,7 +99,7 @@ int root_check_part_source(const struct building *r)
 		case ELOOP: return 0; /* the caller creates or refuses it */
 		default: return root_fail(r, "open of its .fcopy-part", errno);
 		}
-	int result = fstat(part, &st) < 0 ? -errno : root_is_below(src, st, &call);
+	int result = fstat(part, &st) < 0 ? -errno : root_is_below(src, st, &fail);
 	if (result == 1 || inside_by_mount(r->tree->mounts, part, src, false))
 		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
 				     FCOPY_ADVICE_NONE);
@@ -108,7 +108,7 @@ int root_check_part_source(const struct building *r)
 	else if (result == -ESTALE) /* another machine has removed it */
 		result = 0;
 	else
-		result = root_fail(r, call, -result);
+		result = root_fail(r, fail.call, -result);
 	close(part);
 	return result;
 }

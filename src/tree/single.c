@@ -41,11 +41,11 @@ static bool single_flush_reaches(const struct tree *t, int dir, int other)
 static void single_leave(struct tree *t, int next)
 {
 	struct directory *d = t->singles;
-	const char *call;
+	struct failure fail;
 	if (t->unflushed && !t->options->dry_run && !single_flush_reaches(t, d->dst, next)) {
-		const int r = flush_singles(t, d->dst, &call);
+		const int r = flush_singles(t, d->dst, &fail);
 		if (r < 0)
-			tree_fail(t, call, t->singles_dst, -r);
+			tree_fail(t, fail.call, t->singles_dst, -r);
 		t->unflushed = false;
 	}
 	lists_keep(&t->lists_kept, d->dst, &d->there);

@@ -26,7 +26,7 @@ struct special {
 	struct worker *w;
 	const struct entry *e;
 	const struct stat *st;
-	const char **call;
+	struct failure *fail;
 };
 
 static int special_create(int dir, const char *name, void *arg)
@@ -38,14 +38,12 @@ static int special_create(int dir, const char *name, void *arg)
 		const mode_t mode = s->st->st_mode & (S_IFMT | 07777);
 		return mknodat(dir, name, mode, s->st->st_rdev) < 0 ? -errno : 0;
 	}
-	*s->call = "readlink";
 	ssize_t n = readlinkat(e->dir->src, e->name, target, sizeof(target));
-	if (n < 0)
-		return -errno;
-	if (n == sizeof(target))
-		return -ENAMETOOLONG;
+	if (n < 0 || n == sizeof(target)) {
+		*s->fail = (struct failure){"readlink", STEP_READ};
+		return n < 0 ? -errno : -ENAMETOOLONG;
+	}
 	target[n] = '\0';
-	*s->call = "symlink";
 	return symlinkat(target, dir, name) < 0 ? -errno : 0;
 }
 
@@ -89,7 +87,7 @@ static int special_set_attributes(struct worker *w, const struct entry *e, int d
 	return r;
 }
 
-static int special_complete(int dir, const char *name, void *arg, const char **call)
+static int special_complete(int dir, const char *name, void *arg, struct failure *fail)
 {
 	const struct special *s = arg;
 	struct worker *w = s->w;
@@ -99,20 +97,20 @@ static int special_complete(int dir, const char *name, void *arg, const char **c
 		if (fd >= 0)
 			close(fd);
 	}
-	*call = NULL; /* it is reported */
+	fail_at(fail, NULL); /* it is reported */
 	return w->options.preserve ? special_set_attributes(w, s->e, dir, name, s->st) : 0;
 }
 
-/* Returns as aside_make() or aside_replace(); *call NULL: reported. */
+/* Returns as aside_make() or aside_replace(); fail->call NULL: reported. */
 static int special_make(struct worker *w, const struct entry *e, const struct stat *st,
-			bool replace, const char **call)
+			bool replace, struct failure *fail)
 {
-	struct special s = {.w = w, .e = e, .st = st, .call = call};
+	struct special s = {.w = w, .e = e, .st = st, .fail = fail};
 	const struct making m = {.call = S_ISLNK(st->st_mode) ? "symlink" : "mknod",
 				 .make = special_create,
 				 .complete = special_complete,
 				 .arg = &s};
-	return replace ? aside_replace(w, e, &m, call) : aside_make(w, e, &m, false, call);
+	return replace ? aside_replace(w, e, &m, fail) : aside_make(w, e, &m, false, fail);
 }
 
 /* A new tree has something of this name: what NFS has made, although it says that the name existed?
@@ -141,26 +139,24 @@ static int special_take(struct worker *w, const struct entry *e, const struct st
  * RESULT_TAKEN; RESULT_RIVAL if another entry of the source has it; or -errno with the
  * call; NULL: reported. */
 static int special_place(struct worker *w, const struct entry *e, const struct stat *st,
-			 const char **call)
+			 struct failure *fail)
 {
 	struct tree *t = w->tree;
-	int r = w->decision.replaces ? -EEXIST : special_make(w, e, st, false, call);
-	if (r == -EEXIST && t->root.ground.exclusive) {
-		*call = NULL;
-		return special_take(w, e, st);
-	}
+	int r = w->decision.replaces ? -EEXIST : special_make(w, e, st, false, fail);
+	if (r == -EEXIST && t->root.ground.exclusive)
+		return fail_if(fail, special_take(w, e, st), NULL);
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_make(w, e, st, false, call);
+		r = special_make(w, e, st, false, fail);
 	if (r == -EEXIST && (w->decision.exact || facts_are_old(w)) &&
 	    rivals_have(t, e->dir, e->as))
 		return RESULT_RIVAL;
 	if (r == -EEXIST && (facts_are_old(w) || !facts_still_allow(w, e)))
 		return RESULT_TAKEN;
 	if (r == -EEXIST)
-		r = special_make(w, e, st, true, call);
+		r = special_make(w, e, st, true, fail);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_make(w, e, st, false, call);
+		r = special_make(w, e, st, false, fail);
 	if (r == 0)
 		(void)rivals_claim(t, e); /* it is new */
 	return r;
@@ -173,17 +169,17 @@ static bool special_is_free(const struct stat *st)
 }
 
 static void special_fail(struct worker *w, const struct entry *e, const struct stat *st, int r,
-			 const char *call)
+			 const struct failure *fail)
 {
-	const bool src = strcmp(call, "readlink") == 0;
+	const bool refused = r == -EPERM && fail->step == STEP_MAKE;
 	struct fcopy_error error;
-	error_call(&error, call, src ? entry_src : entry_dst, -r);
+	error_call(&error, fail->call, fail->step == STEP_READ ? entry_src : entry_dst, -r);
 	/* exFAT, FAT and others: symlink(2), mknod(2). Only root may make devices. */
-	if (r == -EPERM && strcmp(call, "symlink") == 0)
+	if (refused && S_ISLNK(st->st_mode))
 		error.reason = "symbolic links are unsupported there; -L copies what they lead to";
-	if (r == -EPERM && strcmp(call, "mknod") == 0 && special_is_free(st))
+	if (refused && special_is_free(st))
 		error.reason = "such special files are unsupported there";
-	if (strcmp(call, "rename") == 0 && r != -EISDIR && !in_place_possible(&w->options))
+	if (fail->step == STEP_RENAME && r != -EISDIR && !in_place_possible(&w->options))
 		error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
 	report_failure(w, e, &error);
 }
@@ -191,16 +187,16 @@ static void special_fail(struct worker *w, const struct entry *e, const struct s
 /* Returns false if something else than was looked at has the name. */
 static bool special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	const char *call;
+	struct failure fail;
 	rivals_lock(w->tree);
-	const int r = special_place(w, e, st, &call);
+	const int r = special_place(w, e, st, &fail);
 	rivals_unlock(w->tree);
-	if (r < 0 && !call)
+	if (r < 0 && !fail.call)
 		return true;
 	if (r == RESULT_RIVAL)
 		rivals_report(w, e);
 	else if (r < 0)
-		special_fail(w, e, st, r, call);
+		special_fail(w, e, st, r, &fail);
 	return r != RESULT_TAKEN;
 }
 
@@ -228,8 +224,8 @@ static int symbolic_link_create(int dir, const char *name, void *arg)
 }
 
 /* It gets the times and the owner of the source; its other attributes are those of its target.
- * *call NULL: reported. */
-static int symbolic_link_complete(int dir, const char *name, void *arg, const char **call)
+ * fail->call NULL: reported. */
+static int symbolic_link_complete(int dir, const char *name, void *arg, struct failure *fail)
 {
 	const unsigned which = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_OWNERSHIP;
 	const struct linking *l = arg;
@@ -238,11 +234,10 @@ static int symbolic_link_complete(int dir, const char *name, void *arg, const ch
 		return 0;
 	const struct xattr_file dst = {.fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC),
 				       .by_path = true};
-	*call = "open";
 	if (dst.fd < 0)
-		return -errno;
+		return fail_at(fail, "open");
 	as_link.st_mode = S_IFLNK | 0777;
-	*call = NULL;
+	fail_at(fail, NULL);
 	int r = preserve_entry(l->w, l->e, &(struct xattr_file){.fd = -1}, &dst, &as_link, which);
 	close(dst.fd);
 	return r;
@@ -253,7 +248,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool replace = w->decision.replaces;
-	const char *call = "symlink";
+	struct failure fail = {.call = "symlink"};
 	struct linking l = {.w = w, .e = e, .st = st};
 	const struct making m = {.call = "symlink",
 				 .make = symbolic_link_create,
@@ -263,7 +258,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	rivals_lock(w->tree);
 	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
 			   rivals_have(w->tree, e->dir, e->as);
-	int r = rival ? RESULT_RIVAL : aside_make(w, e, &m, replace, &call);
+	int r = rival ? RESULT_RIVAL : aside_make(w, e, &m, replace, &fail);
 	if (r == 0)
 		(void)rivals_claim(w->tree, e); /* it is new */
 	rivals_unlock(w->tree);
@@ -271,8 +266,8 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 		rivals_report(w, e);
 	else if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(w)))
 		return false;
-	else if (r < 0 && call)
-		report_call(w, e, call, entry_dst, -r);
+	else if (r < 0 && fail.call)
+		report_call(w, e, fail.call, entry_dst, -r);
 	else if (r == 0)
 		w->outcome->type = S_IFLNK;
 	return true;
@@ -288,20 +283,17 @@ void symbolic_link_make(struct worker *w, const struct entry *e, const struct st
 /* options.attributes_only: a file of DST keeps its bytes, and gets the attributes of its source. */
 
 /* Opens the file, or creates it empty. The owner of its directory can exchange its name: only the
- * descriptor is used from here on. Returns it, or -errno with the call; *made: it is new. */
+ * descriptor is used from here on. Returns it, or -errno; *made: it is new. */
 static int attributes_open(struct worker *w, const struct entry *e, const struct stat *st,
-			   bool *made, const char **call)
+			   bool *made)
 {
 	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	const mode_t mode = w->options.default_mode ? 0666 : st->st_mode & 0777;
-	*call = "open";
 	int fd = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
 	*made = fd >= 0;
 	if (fd < 0 && errno == EEXIST)
 		fd = openat(e->dir->dst, e->as, O_RDONLY | flags); /* a read-only file, too */
-	if (fd < 0)
-		return -errno;
-	return fd;
+	return fd < 0 ? -errno : fd;
 }
 
 /* Is the open file what was looked at? In a new directory, another entry may have made it. */
@@ -316,14 +308,13 @@ static bool attributes_are_for(const struct worker *w, const struct stat *now)
 static bool attributes_only_once(struct worker *w, const struct entry *e, int src,
 				 const struct stat *st)
 {
-	const char *call;
 	struct stat now;
 	bool made, known = true;
-	int fd = attributes_open(w, e, st, &made, &call);
+	int fd = attributes_open(w, e, st, &made);
 	if (fd == -ELOOP)
 		return false;
 	if (fd < 0) {
-		report_call(w, e, call, entry_dst, -fd);
+		report_call(w, e, "open", entry_dst, -fd);
 		return true;
 	}
 	if (!made && fstat(fd, &now) < 0)

@@ -260,12 +260,12 @@ static void copy_sources(struct tree *t, const char *dst)
 		report_operand_end(t, done, &before);
 	}
 	report->committed &= done == n;
-	const char *call;
+	struct failure fail;
 	bool flushes = t->unflushed && !t->options->dry_run &&
 		       (report->committed || !tree_stopped(t));
-	int r = flushes ? flush_singles(t, t->singles->dst, &call) : 0;
+	int r = flushes ? flush_singles(t, t->singles->dst, &fail) : 0;
 	if (r < 0)
-		tree_fail(t, call, dst, -r);
+		tree_fail(t, fail.call, dst, -r);
 	if (t->stop && report->error.err == 0)
 		tree_fail(t, NULL, dst, -t->stop);
 	else if (!report->committed && tree_stopped(t) && report->error.err == 0)

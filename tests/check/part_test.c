@@ -41,9 +41,9 @@ START_TEST(private_directory_is_closed_and_locked)
 	begin(_i);
 	struct private_directory p;
 	struct stat st;
-	const char *call = "";
+	struct failure fail = {.call = ""};
 	int here = open_here();
-	check(private_make(&p, here, &call) == 0, "%s", call);
+	check(private_make(&p, here, &fail) == 0, "%s", fail.call);
 	need(fstat(p.fd, &st) == 0);
 	check((st.st_mode & 0777) == 0700 && st.st_uid == geteuid(), "%o", st.st_mode);
 	check(!p.exposed && temporary_is_drawn(p.name), "%s", p.name);
@@ -61,12 +61,12 @@ START_TEST(umask_that_withholds_rights_of_the_owner)
 	begin(_i);
 	struct private_directory p;
 	struct stat st;
-	const char *call = "";
+	struct failure fail = {.call = ""};
 	int here = open_here();
 	mode_t old = umask(0777);
-	int r = private_make(&p, here, &call);
+	int r = private_make(&p, here, &fail);
 	umask(old);
-	check(r == 0, "%s: %d", call, r);
+	check(r == 0, "%s: %d", fail.call, r);
 	need(fstat(p.fd, &st) == 0);
 	check((st.st_mode & 0777) == 0700, "%o", st.st_mode);
 	private_end(&p);
@@ -80,9 +80,9 @@ START_TEST(directory_that_is_not_empty_stays)
 {
 	begin(_i);
 	struct private_directory p;
-	const char *call = "";
+	struct failure fail = {.call = ""};
 	int here = open_here();
-	need(private_make(&p, here, &call) == 0);
+	need(private_make(&p, here, &fail) == 0);
 	need(mkdirat(p.fd, "data", 0700) == 0);
 	int fd = openat(here, p.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	private_end(&p);

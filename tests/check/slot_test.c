@@ -198,7 +198,7 @@ START_TEST(a_slot_leaves_the_new_entry_or_the_old_one)
 {
 	const struct making *m = &makings[_i];
 	char new[] = "new";
-	const char *call;
+	struct failure fail;
 	struct stat found;
 	for (size_t i = 0; i < dir_count; i++) {
 		enter(&dirs[i]);
@@ -210,12 +210,12 @@ START_TEST(a_slot_leaves_the_new_entry_or_the_old_one)
 			need(symlink("old", "d/name") == 0 && lstat("d/name", &found) == 0);
 		struct slot s = {
 		    .how = m->how, .over = m->over, .found = m->exists ? &found : NULL};
-		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &call) == 0,
+		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &fail) == 0,
 		      "make");
 		check(s.stage == SLOT_MADE, "made");
 		if (m->exchanged)
 			need(symlink("another", "d/x") == 0 && rename("d/x", "d/name") == 0);
-		const int r = slot_commit(&s, dir, "name", &call);
+		const int r = slot_commit(&s, dir, "name", &fail);
 		check(r == m->result, "the commit returns %d", r);
 		check(s.stage == (r == 0 ? SLOT_NAMED : SLOT_MADE), "stage");
 		slot_drop(&s, dir, "name");
@@ -236,7 +236,7 @@ START_TEST(a_dropped_slot_leaves_the_old_entry)
 {
 	static const enum slot_how ways[] = {HOW_RENAME, HOW_ASIDE, HOW_SWAP};
 	char new[] = "new";
-	const char *call;
+	struct failure fail;
 	for (size_t i = 0; i < dir_count; i++) {
 		enter(&dirs[i]);
 		set_label("%s, way %u", dirs[i].name, ways[_i]);
@@ -245,7 +245,7 @@ START_TEST(a_dropped_slot_leaves_the_old_entry)
 		const int aside = open("aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		need(symlink("old", "d/name") == 0);
 		struct slot s = {.how = ways[_i], .over = OVER_ANY};
-		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &call) == 0,
+		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &fail) == 0,
 		      "make");
 		slot_drop(&s, dir, "name");
 		check(s.stage == SLOT_GONE, "stage");
@@ -259,10 +259,10 @@ START_TEST(a_dropped_slot_leaves_the_old_entry)
 END_TEST
 
 /* The next name, as another entry has taken this one. */
-static int choose_longer(struct backup *b, const char **call)
+static int choose_longer(struct backup *b, struct failure *fail)
 {
 	struct stat st;
-	(void)call;
+	(void)fail;
 	strcat(b->name, "~");
 	b->met = lstat(b->arg, &st) == 0 ? st.st_ino : 0;
 	return 0;
@@ -310,7 +310,7 @@ START_TEST(a_commit_makes_the_backup_or_changes_nothing)
 {
 	const struct backing *k = &backings[_i];
 	char new[] = "new", longer[] = "d/name~~";
-	const char *call;
+	struct failure fail;
 	struct stat found, st;
 	for (size_t i = 0; i < dir_count; i++) {
 		enter(&dirs[i]);
@@ -325,12 +325,12 @@ START_TEST(a_commit_makes_the_backup_or_changes_nothing)
 			need(symlink("older", "d/name~") == 0 && lstat("d/name~", &st) == 0);
 		b.met = k->older && !k->taken ? st.st_ino : 0;
 		struct slot s = {.how = k->how, .over = OVER_FOUND, .found = &found, .backup = &b};
-		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &call) == 0,
+		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &fail) == 0,
 		      "make");
 		check(names_in("d") <= 2 + k->older, "a backup before the commit");
 		if (k->exchanged)
 			need(symlink("another", "d/x") == 0 && rename("d/x", "d/name") == 0);
-		const int r = slot_commit(&s, dir, "name", &call);
+		const int r = slot_commit(&s, dir, "name", &fail);
 		slot_drop(&s, dir, "name");
 		check_backing(k, r);
 		close(dir);

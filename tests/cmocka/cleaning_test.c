@@ -95,13 +95,13 @@ static void end_removing(void)
 
 static void once(void *arg)
 {
-	const char *call;
+	struct failure fail;
 	struct private_directory p;
 	int here = open(".", O_RDONLY | O_DIRECTORY);
 	(void)arg;
 	need(here >= 0);
 	fault_on();
-	int r = private_make(&p, here, &call);
+	int r = private_make(&p, here, &fail);
 	fault_off();
 	if (scene.child > 0)
 		end_removing();

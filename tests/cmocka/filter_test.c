@@ -153,17 +153,17 @@ static void directory_and_below(void **state)
 static void once_listed(void *arg)
 {
 	struct name_list list;
-	const char *call = NULL;
+	struct failure fail = {.call = NULL};
 	int fd = open(".", O_RDONLY | O_DIRECTORY);
 	(void)arg;
 	need(fd >= 0);
 	fault_on();
-	int r = names_read(fd, &list, &call);
+	int r = names_read(fd, &list, &fail);
 	fault_off();
 	close(fd);
 	assert_int_equal(r, fault_seen() ? -ENOMEM : 0);
 	if (r < 0) {
-		assert_string_equal(call, "malloc");
+		assert_string_equal(fail.call, "malloc");
 		return;
 	}
 	assert_int_equal(list.count, 2);

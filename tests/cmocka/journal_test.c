@@ -265,14 +265,14 @@ static void kept_journal_is_lost(void **state)
 static void once_private(void *arg)
 {
 	struct private_directory p;
-	const char *call = NULL;
+	struct failure fail = {.call = NULL};
 	unsigned *failures = arg;
 	int here = open(".", O_RDONLY | O_DIRECTORY);
 	need(here >= 0);
 	int before = open_descriptors();
 	const mode_t mask = umask(0277);
 	fault_on();
-	int r = private_make(&p, here, &call);
+	int r = private_make(&p, here, &fail);
 	fault_off();
 	umask(mask);
 	assert_true(r == 0 || r == -EIO);
@@ -377,7 +377,7 @@ static void once_replaced(void *arg)
 {
 	struct private_directory p;
 	struct stat st;
-	const char *call = NULL;
+	struct failure fail = {.call = NULL};
 	replacement = arg;
 	need(system("rm -rf -- .fcopy-* *") == 0);
 	if (replacement->bring == bring_older)
@@ -386,7 +386,7 @@ static void once_replaced(void *arg)
 	need(here >= 0);
 	int before = open_descriptors();
 	fault_on();
-	int r = private_make(&p, here, &call);
+	int r = private_make(&p, here, &fail);
 	fault_off();
 	assert_int_equal(r, 0);
 	assert_true(private_has_name(p.fd, here, p.name));

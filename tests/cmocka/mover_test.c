@@ -1029,7 +1029,7 @@ static void helped_piece_fails(void **state)
 	fault_sweep(*state, EIO, helped_once, *state);
 }
 
-struct failure {
+struct failing {
 	const char *call;
 	int err;
 	bool next; /* another engine continues */
@@ -1038,7 +1038,7 @@ struct failure {
 /* In place, so that the destination stays after a failure and its prefix can be compared. */
 static void fail_once(void *arg)
 {
-	const struct failure *f = arg;
+	const struct failing *f = arg;
 	const struct fcopy_options options = {.api = FCOPY_API, .in_place = FCOPY_WHEN_ALWAYS};
 	make_file("dst", 100, DENSE, 2);
 	cpus = idle = 2;
@@ -1058,7 +1058,7 @@ static void fail_once(void *arg)
 static void any_piece_may_fail(void **state)
 {
 	make_file("src", 40 * MIB + 5, DENSE, 1);
-	fault_sweep(((const struct failure *)*state)->call, ((const struct failure *)*state)->err,
+	fault_sweep(((const struct failing *)*state)->call, ((const struct failing *)*state)->err,
 		    fail_once, *state);
 }
 
@@ -1093,7 +1093,7 @@ static void shrinking_source(void **state)
 int main(void)
 {
 	static const unsigned one[] = {0, 1};
-	static const struct failure failures[] = {
+	static const struct failing failures[] = {
 	    {"splice", EIO, false},           {"splice", ENOSPC, false},   {"splice", EINVAL, true},
 	    {"pread64", EIO, false},          {"pwrite64", ENOSPC, false}, {"pipe2", EMFILE, true},
 	    {"pthread_create", EAGAIN, true},
