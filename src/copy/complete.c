@@ -51,6 +51,20 @@ static int complete_lose(void *copy, enum fcopy_attribute which, const struct fc
 	return copy_lose_attribute(copy, which, e);
 }
 
+/* Options of this run may ask for attributes that the earlier one did not set. */
+static int complete_accept(struct copy *c)
+{
+	struct fcopy_report *report = c->report;
+	report->bytes = report->expected = (uint64_t)c->src.st.st_size;
+	report->existed = report->atomic = true;
+	int r = copy_check_size(c, report->bytes);
+	if (r == 0)
+		r = copy_attributes(c, true, complete_lose);
+	if (r == 0 && c->options->fsync)
+		r = copy_flush(c, true);
+	return r < 0 ? r : 1;
+}
+
 int copy_complete(struct copy *c, const struct operand *dst)
 {
 	struct fcopy_report *report = c->report;
@@ -67,14 +81,7 @@ int copy_complete(struct copy *c, const struct operand *dst)
 		     : complete_is_empty(c) ? 0
 					    : -EIO; /* it is copied */
 	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
-	int r = same < 0 ? (int)same : same == size;
-	if (r > 0) {
-		/* Options of this run may ask for attributes that the earlier one did not set. */
-		int lost = copy_attributes(c, true, complete_lose);
-		if (lost == 0 && c->options->fsync)
-			lost = copy_flush(c, true);
-		r = lost < 0 ? lost : r;
-	}
+	int r = same < 0 ? (int)same : same == size ? complete_accept(c) : 0;
 	c->dst.ops->abort(&c->dst);
 	/* Only a cancellation ends the copy: what cannot be read is replaced. */
 	if (same < 0 && same != -EINTR) {
@@ -86,8 +93,7 @@ int copy_complete(struct copy *c, const struct operand *dst)
 	/* The earlier run may have been killed before it removed its part. */
 	part_remove(dst->place.dir, dst->place.name, c->src.fd, &c->src.st);
 	stale_warn(dst->place.dir, c->options, report);
-	report->bytes = report->resumed = report->expected = (uint64_t)size;
-	report->existed = report->atomic = true;
+	report->resumed = report->bytes;
 	copy_notify(c, FCOPY_EVENT_RESUME, NULL, NULL);
 	return 1;
 }

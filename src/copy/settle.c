@@ -80,21 +80,21 @@ static int check_source(struct copy *c)
 }
 
 /* A truncated stream looks complete; only its expected size shows that it is not. */
-static int check_size(struct copy *c)
+int copy_check_size(struct copy *c, uint64_t bytes)
 {
 	struct fcopy_report *r = c->report;
 	const struct fcopy_options *o = c->options;
-	bool too_long = o->strict && o->expected_size > 0 && r->bytes > o->expected_size;
-	bool is_short = !too_long && o->strict && r->bytes < o->count;
+	bool too_long = o->strict && o->expected_size > 0 && bytes > o->expected_size;
+	bool is_short = !too_long && o->strict && bytes < o->count;
 	uint64_t wanted = is_short ? o->count : o->expected_size;
-	if (!is_short && (o->expected_size == 0 || o->expected_size == r->bytes))
+	if (!is_short && (o->expected_size == 0 || o->expected_size == bytes))
 		return 0;
 	if (too_long) /* the copy stopped there */
 		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
 			 (uintmax_t)wanted);
 	else
-		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju",
-			 (uintmax_t)r->bytes, (uintmax_t)wanted);
+		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)bytes,
+			 (uintmax_t)wanted);
 	return warn_or_fail(c, EINVAL, r->detail);
 }
 
@@ -277,7 +277,7 @@ int copy_settle(struct copy *c)
 	if (r == 0)
 		r = check_empty(c);
 	if (r == 0)
-		r = check_size(c);
+		r = copy_check_size(c, c->report->bytes);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
 	    (c->needs_truncate || endpoint_old(&c->dst) == OLD_OVERWRITTEN))
 		r = truncate_copy(c);

@@ -445,6 +445,20 @@ killed_at() {
 	absent d.fcopy-part
 }
 
+@test "--resume: a complete copy that has another size than --size is judged as without --resume" {
+	random a 100000
+	cp a b
+	expect 1 --resume --strict --size=50000 a b
+	says "fcopy: a: has more than 50000 bytes"
+	expect 1 --resume --strict --size=200000 a b
+	says "fcopy: a: had 100000 bytes, not 200000"
+	expect 0 --resume --size=200000 a b
+	says "fcopy: warning: a: had 100000 bytes, not 200000" "fcopy: b: resuming: all 98 KiB are copied already"
+	expect 0 --resume --strict --size=100000 a b
+	says "fcopy: b: resuming: all 98 KiB are copied already"
+	cmp a b
+}
+
 @test "a FIFO in place of the journal of an unfinished copy holds up nobody" {
 	random a 100000
 	mkdir b.fcopy-part
