@@ -356,11 +356,14 @@ int verify_prefix(struct copy *c)
 	const char *restart = same < part.st_size ? "its .fcopy-part differs from the source"
 						  : NULL;
 	same = clones_only(c) ? 0 : same - same % RESUME_ALIGN;
-	c->resumes = true;
 	c->all.offset = same;
 	c->report->resumed = (uint64_t)same;
 	/* First: the journal must not promise bytes that are truncated. */
-	c->dst.ops->begin_partial(&c->dst, same);
+	const off_t begun = c->dst.ops->begin_partial(&c->dst, same);
+	if (begun < 0)
+		return error_operation(&c->report->error, "write of its journal", "write",
+				       c->dst.path, (int)-begun);
+	c->resumes = true;
 	const int cut = same < part.st_size ? io_truncate(c->dst.fd, same) : 0;
 	if (cut < 0) {
 		error_call(&c->report->error, "ftruncate", c->dst.path, -cut);

@@ -70,7 +70,7 @@ struct endpoint_ops {
 	enum endpoint_old (*old)(const struct endpoint *, const struct stat **st);
 	/* Of DST.fcopy-part. size -1: returns how many bytes are known to equal the source's, or
 	 * -1 if there is no part. Any other size: so many bytes were found to be equal, and the
-	 * copy continues after them. */
+	 * copy continues after them; or returns -errno, and it may not. */
 	off_t (*begin_partial)(struct endpoint *, off_t size);
 	/* The bytes [from, to) are complete. */
 	void (*note_partial)(struct endpoint *, off_t from, off_t to);

@@ -24,7 +24,8 @@
 struct partial {
 	struct part *part; /* `own`, or that of shards, which outlives the endpoint */
 	struct part own;
-	off_t known; /* bytes that need no comparison */
+	off_t known;                /* bytes that need no comparison */
+	struct journal_fact source; /* of this copy, if the journal names another one */
 	/* With flushes: when the last one ended, and how many seconds it took. */
 	double flushed, cost;
 	bool flushes;
@@ -108,13 +109,11 @@ static int partial_refuse_source(const struct endpoint *e, const struct part *p,
 
 /* How many bytes are in data for sure: see part.h. A source that changed just before it was read
  * may have been changed again since, without a change of its times. */
-static off_t partial_known(const struct part *p, const struct endpoint *src,
-			   const struct fcopy_options *o, uint64_t options)
+static off_t partial_known(const struct part *p, const struct partial *f,
+			   const struct fcopy_options *o)
 {
 	const struct journal *j = &p->journal;
-	const struct journal_fact source = part_source(src->fd, &src->st);
-	if (!part_same_source(p, &source, options) ||
-	    journal_is_recent(&j->source.source, &j->run.when))
+	if (f->source.kind != JOURNAL_NOTHING || journal_is_recent(&j->source.source, &j->run.when))
 		return 0;
 	return j->current && !o->fsync ? j->prefix : j->flushed_prefix;
 }
@@ -137,7 +136,10 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 				    : error_operation(error, "open in its .fcopy-part", "openat",
 						      e->path, -r);
 	}
-	f->known = partial_known(p, src, o, partial_options(e, o));
+	f->source = part_source(src->fd, &src->st);
+	if (part_same_source(p, &f->source, partial_options(e, o)))
+		f->source.kind = JOURNAL_NOTHING;
+	f->known = partial_known(p, f, o);
 	if (f->known > st.st_size)
 		f->known = st.st_size;
 	file_of(e)->keep_part = true;
@@ -283,7 +285,13 @@ off_t partial_begin(struct endpoint *e, off_t size)
 	struct partial *f = file_of(e)->partial;
 	if (!f || size < 0)
 		return f ? f->known : -1;
-	part_note_run(f->part, size);
+	int r = 0;
+	if (f->source.kind != JOURNAL_NOTHING)
+		r = part_note_source(f->part, &f->source, size);
+	else
+		part_note_run(f->part, size);
+	if (r < 0)
+		return r;
 	f->flushes = f->part == &f->own && !system_has(e->fd, SYSTEM_LOCAL);
 	f->flushed = io_now();
 	return size;

@@ -247,18 +247,35 @@ void part_note(struct part *p, const struct journal_fact *f)
 	part_append(p, line, journal_format(f, line));
 }
 
-/* The first newline ends a line that was torn. */
-void part_note_run(struct part *p, off_t prefix)
+/* The first newline ends a line that was torn. A run forgets what is complete: it comes before its
+ * source. */
+static void part_append_run(struct part *p, const struct journal_fact *source, off_t prefix)
 {
 	char text[1 + 2 * JOURNAL_LINE];
 	struct journal_fact run;
 	text[0] = '\n';
 	private_here(p->fd, &run);
 	size_t size = part_format(text, 1, &run);
+	if (source)
+		size = part_format(text, size, source);
 	if (prefix > 0)
 		size = part_format(text, size,
 				   &(struct journal_fact){.kind = JOURNAL_RANGE, .length = prefix});
 	part_append(p, text, size);
+}
+
+void part_note_run(struct part *p, off_t prefix)
+{
+	part_append_run(p, NULL, prefix);
+}
+
+int part_note_source(struct part *p, const struct journal_fact *source, off_t prefix)
+{
+	part_append_run(p, source, prefix);
+	if (p->lost)
+		return -p->lost;
+	const int err = fdatasync(p->log) < 0 ? errno : 0; /* some storage lacks it */
+	return err == EIO || private_is_of_disk(err) ? -err : 0;
 }
 
 void part_note_flushed(struct part *p)

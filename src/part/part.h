@@ -141,6 +141,9 @@ static inline void part_lose(struct part *p, int err)
 void part_note(struct part *, const struct journal_fact *);
 /* Starts a run that continues `data`, of which so many bytes are known to be complete. */
 void part_note_run(struct part *, off_t prefix);
+/* The same with another source than the journal names. Returns 0 if that is on the storage. Or
+ * -errno: what earlier runs noted may still count, so no byte of this source may be written. */
+int part_note_source(struct part *, const struct journal_fact *source, off_t prefix);
 /* Everything that was noted is on the storage now: the caller has flushed data. */
 void part_note_flushed(struct part *);
 /* The opposite: the flush has failed, and what data contains is unknown. */
