@@ -109,9 +109,6 @@ void stale_warn_name(int dir, const char *name, const struct fcopy_options *);
 /* The checks and changes between the last byte and the commit. Returns 0, or -errno with
  * the failure recorded. */
 int copy_settle(struct copy *);
-/* Judges that the copy has, or will have, so many bytes: fails with options.strict if another size
- * is expected, otherwise warns. */
-int copy_check_size(struct copy *, uint64_t bytes);
 /* Fails with EINTR if the copy is cancelled. */
 int copy_check_cancelled(struct copy *);
 /* The copy lacks attributes that are to be preserved: fails if one of them is required, otherwise

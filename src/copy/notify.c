@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,6 +27,33 @@ void copy_warn(const struct copy *c, const char *path, int err, const char *reas
 	struct fcopy_error e;
 	error_refuse(&e, path, err, reason, advice);
 	copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+}
+
+int copy_warn_or_fail(struct copy *c, int err, const char *reason)
+{
+	if (c->options->strict)
+		return error_refuse(&c->report->error, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	copy_warn(c, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	return 0;
+}
+
+/* A truncated stream looks complete; only its expected size shows that it is not. */
+int copy_check_size(struct copy *c, uint64_t bytes)
+{
+	struct fcopy_report *r = c->report;
+	const struct fcopy_options *o = c->options;
+	bool too_long = o->strict && o->expected_size > 0 && bytes > o->expected_size;
+	bool is_short = !too_long && o->strict && bytes < o->count;
+	uint64_t wanted = is_short ? o->count : o->expected_size;
+	if (!is_short && (o->expected_size == 0 || o->expected_size == bytes))
+		return 0;
+	if (too_long) /* the copy stopped there */
+		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
+			 (uintmax_t)wanted);
+	else
+		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)bytes,
+			 (uintmax_t)wanted);
+	return copy_warn_or_fail(c, EINVAL, r->detail);
 }
 
 static void start_phase(struct fcopy_progress *p, enum fcopy_phase phase)

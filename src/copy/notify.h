@@ -22,6 +22,11 @@ void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_
 /* The same for a warning of fcopy itself about the file at path. */
 void copy_warn(const struct copy *, const char *path, int err, const char *reason,
 	       enum fcopy_advice);
+/* Reports a problem of the source: fails with options.strict, otherwise warns. */
+int copy_warn_or_fail(struct copy *, int err, const char *reason);
+/* Judges that the copy has, or will have, so many bytes: fails with options.strict if another size
+ * is expected, otherwise warns. */
+int copy_check_size(struct copy *, uint64_t bytes);
 /* Starts a phase of options.progress; total: the bytes that it will handle, 0: unknown. */
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
 /* The same for a tree, whose bytes and entries are counted over all sources. copy_tree_begin sets

@@ -19,15 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Reports a problem of the source: fails with options.strict, otherwise warns. */
-static int warn_or_fail(struct copy *c, int err, const char *reason)
-{
-	if (c->options->strict)
-		return error_refuse(&c->report->error, c->src.path, err, reason, FCOPY_ADVICE_NONE);
-	copy_warn(c, c->src.path, err, reason, FCOPY_ADVICE_NONE);
-	return 0;
-}
-
 #define QUICK_SECONDS 0.01 /* the resolution of file times on many kernels */
 
 /* One read has returned the whole file a moment ago. It cannot be a mixture of two versions, unless
@@ -70,32 +61,13 @@ static int check_source(struct copy *c)
 		return 0;
 	c->report->source_changed = true;
 	if (gone)
-		return warn_or_fail(c, EBUSY, "was replaced or removed while it was copied");
+		return copy_warn_or_fail(c, EBUSY, "was replaced or removed while it was copied");
 	if (!c->outgrown)
-		return warn_or_fail(c, EBUSY, "changed while it was copied");
+		return copy_warn_or_fail(c, EBUSY, "changed while it was copied");
 	snprintf(c->report->detail, sizeof(c->report->detail),
 		 "grew while it was copied: the copy ends after %jd bytes",
 		 (intmax_t)c->all.offset);
-	return warn_or_fail(c, EBUSY, c->report->detail);
-}
-
-/* A truncated stream looks complete; only its expected size shows that it is not. */
-int copy_check_size(struct copy *c, uint64_t bytes)
-{
-	struct fcopy_report *r = c->report;
-	const struct fcopy_options *o = c->options;
-	bool too_long = o->strict && o->expected_size > 0 && bytes > o->expected_size;
-	bool is_short = !too_long && o->strict && bytes < o->count;
-	uint64_t wanted = is_short ? o->count : o->expected_size;
-	if (!is_short && (o->expected_size == 0 || o->expected_size == bytes))
-		return 0;
-	if (too_long) /* the copy stopped there */
-		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
-			 (uintmax_t)wanted);
-	else
-		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)bytes,
-			 (uintmax_t)wanted);
-	return warn_or_fail(c, EINVAL, r->detail);
+	return copy_warn_or_fail(c, EBUSY, c->report->detail);
 }
 
 /* Truncates what follows the finished prefix: allocated blocks, old data, a padded last block. Does
