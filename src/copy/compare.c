@@ -330,6 +330,46 @@ static bool clones_only(const struct copy *c)
 	       (c->mode->engine && strcmp(c->mode->engine, engine_reflink.name) == 0);
 }
 
+/* Is st_size where reads end? Files of procfs and sysfs report another size. */
+static bool size_is_true(const struct copy *c)
+{
+	char byte;
+	const bool whole = c->size < c->limit;
+	return pread(c->src.fd, &byte, 1, whole ? c->size : c->size - 1) == !whole;
+}
+
+/* The part is to lose what follows its first `same` bytes: not if the size of the source will make
+ * the copy fail. */
+static int verify_may_truncate(struct copy *c)
+{
+	return c->options->strict && size_is_true(c) ? copy_check_size(c, (uint64_t)c->size) : 0;
+}
+
+/* Makes the copy continue after its first `same` bytes. A clone replaces what is in the part by one
+ * call, and changes nothing if it is refused. */
+static int verify_continue(struct copy *c, off_t same, off_t size)
+{
+	const bool clones = clones_only(c);
+	/* First: the journal must not promise bytes that are truncated. */
+	const off_t begun = c->dst.ops->begin_partial(&c->dst, same);
+	if (begun < 0)
+		return error_operation(&c->report->error, "write of its journal", "write",
+				       c->dst.path, (int)-begun);
+	c->resumes = true;
+	c->all.fresh &= !clones || size == 0;
+	c->intact = clones;
+	if (clones)
+		return 0;
+	c->all.offset = same;
+	c->report->resumed = (uint64_t)same;
+	const int cut = same < size ? io_truncate(c->dst.fd, same) : 0;
+	if (cut < 0) {
+		error_call(&c->report->error, "ftruncate", c->dst.path, -cut);
+		c->report->error.advice = FCOPY_ADVICE_REMOVE_PART;
+	}
+	return cut;
+}
+
 int verify_prefix(struct copy *c)
 {
 	bool cached;
@@ -353,23 +393,13 @@ int verify_prefix(struct copy *c)
 	c->report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;
-	const char *restart = same < part.st_size ? "its .fcopy-part differs from the source"
-						  : NULL;
-	same = clones_only(c) ? 0 : same - same % RESUME_ALIGN;
-	c->all.offset = same;
-	c->report->resumed = (uint64_t)same;
-	/* First: the journal must not promise bytes that are truncated. */
-	const off_t begun = c->dst.ops->begin_partial(&c->dst, same);
-	if (begun < 0)
-		return error_operation(&c->report->error, "write of its journal", "write",
-				       c->dst.path, (int)-begun);
-	c->resumes = true;
-	const int cut = same < part.st_size ? io_truncate(c->dst.fd, same) : 0;
-	if (cut < 0) {
-		error_call(&c->report->error, "ftruncate", c->dst.path, -cut);
-		c->report->error.advice = FCOPY_ADVICE_REMOVE_PART;
-		return -c->report->error.err;
-	}
-	copy_notify(c, FCOPY_EVENT_RESUME, NULL, same == 0 ? restart : NULL);
-	return 0;
+	const bool loses = same < part.st_size;
+	int r = loses ? verify_may_truncate(c) : 0;
+	if (r == 0)
+		r = verify_continue(c, same - same % RESUME_ALIGN, part.st_size);
+	if (r == 0)
+		copy_notify(c, FCOPY_EVENT_RESUME, NULL,
+			    loses && c->all.offset == 0 ? "its .fcopy-part differs from the source"
+							: NULL);
+	return r;
 }

@@ -38,6 +38,7 @@ struct copy {
 	uint64_t sum;      /* --verify of a source that is read only once: of its bytes */
 	off_t allocated;   /* end of the blocks that were allocated ahead */
 	bool resumes;      /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
+	bool intact;       /* ... and has all that it had while no byte is copied */
 	bool bare;         /* DST is new, and its directory gave it no ACL */
 	bool share;        /* only [first, last) of the file */
 	bool again;        /* ... where an earlier attempt may have written other bytes */

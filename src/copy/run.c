@@ -260,7 +260,7 @@ static void discard_scratch(struct copy *c)
 static void end_destination(struct copy *c, int r)
 {
 	const bool failed = r < 0 || r == RESULT_RIVAL;
-	if (failed && c->resumes)
+	if (failed && c->resumes && (!c->intact || c->all.offset > 0))
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (failed && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);

@@ -170,6 +170,41 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	cmp a b
 }
 
+@test "--resume: what is refused before the first byte leaves the part as it was" {
+	local option
+	random a 300000
+	begin_part a b 64
+	cp b.fcopy-part/data data
+	has_mode reflink || for option in --mode=reflink --reflink=always; do
+		expect 1 --resume $option a b
+		cmp data b.fcopy-part/data
+	done
+	random c 100000 # no clone has what the part of a longer file has left
+	! has_mode reflink || for option in --mode=reflink --reflink=always; do
+		rm -rf b b.fcopy-part
+		begin_part a b 64
+		expect 0 --resume $option a b
+		cmp a b
+		rm b
+		begin_part a b 128
+		expect 0 --resume $option c b
+		cmp c b
+	done
+	rm -rf b b.fcopy-part
+	# The size of the source is judged before anything is truncated.
+	begin_part a b 200
+	cp b.fcopy-part/data data
+	expect 1 --resume --strict --size=100K a b
+	says "fcopy: a: has more than 102400 bytes"
+	cmp data b.fcopy-part/data
+	expect 1 --resume --strict --count=150K c b
+	says "fcopy: c: had 100000 bytes, not 153600"
+	cmp data b.fcopy-part/data
+	expect 0 --resume --size=300000 --strict a b
+	mentions "resuming at 200 of 293 KiB"
+	cmp a b
+}
+
 @test "--resume: two sources in turn: the bytes of one are never taken for those of the other" {
 	local f
 	for f in one other; do
