@@ -393,13 +393,14 @@ int verify_prefix(struct copy *c)
 	c->report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;
+	const char *restarts = c->dst.restarts;
 	const bool loses = same < part.st_size;
 	int r = loses ? verify_may_truncate(c) : 0;
 	if (r == 0)
 		r = verify_continue(c, same - same % RESUME_ALIGN, part.st_size);
+	if (loses && c->all.offset == 0)
+		restarts = "its .fcopy-part differs from the source";
 	if (r == 0)
-		copy_notify(c, FCOPY_EVENT_RESUME, NULL,
-			    loses && c->all.offset == 0 ? "its .fcopy-part differs from the source"
-							: NULL);
+		copy_notify(c, FCOPY_EVENT_RESUME, NULL, restarts);
 	return r;
 }

@@ -144,6 +144,7 @@ struct endpoint {
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */
 	const char *not_atomic;
+	const char *restarts; /* why what an earlier run has left was removed, as a static string */
 	const struct rivals
 	    *rivals;           /* the commit returns RESULT_RIVAL if one has the name; or NULL */
 	struct backup *backup; /* that the commit makes of what it replaces; or NULL */

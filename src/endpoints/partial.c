@@ -82,11 +82,13 @@ static int partial_fail(const struct endpoint *e, const struct part *p, struct f
 	return -p->err;
 }
 
+#define DST_EXISTS ((uint64_t)1 << 8)
+
 /* The attributes that data gets at the end depend on these. */
 static uint64_t partial_options(const struct endpoint *e, const struct fcopy_options *o)
 {
 	return o->preserve | (uint64_t)o->default_mode << 7 |
-	       (uint64_t)file_of(e)->place.exists << 8;
+	       (file_of(e)->place.exists ? DST_EXISTS : 0);
 }
 
 /* Is the source `data` of this part, or is the part in its way? */
@@ -231,6 +233,11 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 		free(f);
 		return r;
 	}
+	if (f->part->differs)
+		e->restarts =
+		    f->part->differs == DST_EXISTS
+			? "the file was created or removed since its .fcopy-part was begun"
+			: "its .fcopy-part was begun with other options";
 	partial_made(file, f);
 	return 0;
 }

@@ -204,8 +204,10 @@ static int acquire_content(struct part *p, const struct part_claim *c, enum part
 				   FCOPY_ADVICE_REMOVE_PART);
 	const bool same = p->journal.options.number == c->options;
 	/* A file with other attributes than a new copy would have could admit users to it. */
-	if (!data || (!same && !tree))
+	if (!data || (!same && !tree)) {
+		p->differs = data ? p->journal.options.number ^ c->options : 0;
 		return acquire_retire(p);
+	}
 	return same ? 0
 		    : part_refuse(p, EINVAL,
 				  "its .fcopy-part was begun with other options, another list of "

@@ -56,8 +56,9 @@ struct part {
 	char public[NAME_MAX + 1]; /* NAME.fcopy-part */
 	uint64_t number;           /* see above */
 	bool published;
-	bool exposed; /* the storage has no owners or modes: other users may enter it */
-	int lost;     /* the errno of an append that failed: nothing more is noted; atomic */
+	bool exposed;     /* the storage has no owners or modes: other users may enter it */
+	uint64_t differs; /* bits of the options: for them data was removed; 0: it was not */
+	int lost;         /* the errno of an append that failed: nothing more is noted; atomic */
 	struct journal journal; /* of an earlier run */
 	/* Why the last call failed: a reason and an advice, or a system call; and its errno. */
 	const char *reason, *call;

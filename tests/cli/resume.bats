@@ -267,11 +267,17 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	[ "$(head -n 1 read)" -lt 100 ] || { cat read; return 1; }
 }
 
-@test "--resume: other attributes than the first run would have given start over" {
+@test "--resume: other attributes than the first run would have given start over, which is said" {
 	random a 100000
 	begin_part a b 64
+	echo old >b
+	expect 0 --resume a b
+	says "fcopy: b: starting over: the file was created or removed since its .fcopy-part was begun"
+	cmp a b
+	rm b
+	begin_part a b 64
 	expect 0 --resume -p a b
-	says ""
+	says "fcopy: b: starting over: its .fcopy-part was begun with other options"
 	cmp a b
 	[ "$(stat -c %Y a)" = "$(stat -c %Y b)" ]
 }
