@@ -413,9 +413,10 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 	const bool dry = cli->tree.dry_run, removed = e->action == FCOPY_ACTION_DELETED;
 	const bool skipped = e->action == FCOPY_ACTION_SKIPPED;
 	const bool repaired = e->action == FCOPY_ACTION_REPAIRED;
+	const bool linked = e->action == FCOPY_ACTION_LINKED;
 	const bool left = skipped || repaired || e->action == FCOPY_ACTION_UNCHANGED;
 	if (dry && !left)
-		fputs(removed ? "would remove " : "would copy ", f);
+		fputs(removed ? "would remove " : linked ? "would link " : "would copy ", f);
 	else if (removed)
 		fputs("removed ", f);
 	if (!removed && !left) {
@@ -433,4 +434,6 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 		      : cli->copy.resume ? ": complete, unchanged"
 					 : ": unchanged",
 		      f);
+	else if (linked && !dry)
+		fputs(": linked", f);
 }

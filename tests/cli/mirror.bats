@@ -762,6 +762,24 @@ one_inode() {
 	usage_error "--parents: cannot be combined with --link-dest" -a --parents --link-dest=day1 s day4
 }
 
+@test "--link-dest: -v, --dry-run and the log tell a link from a copy, as of the links of a tree" {
+	mkdir s
+	echo same >s/same
+	echo old >s/other
+	expect 0 -a s one
+	echo new >s/other
+	ln s/other s/third
+	expect 0 -a --dry-run -j1 --link-dest=one s two
+	grep -qx 'would link s/same -> two/same' <<<"$output"
+	[ "$(grep -cE '^would copy s/(other|third) -> two/' <<<"$output")" = 1 ]
+	[ "$(grep -cE '^would link s/(other|third) -> two/' <<<"$output")" = 1 ]
+	expect 0 -av -j1 --log-file=log --link-dest=one s two
+	grep -qx 's/same -> two/same: linked' <<<"$output"
+	[ "$(grep -cE '^s/(other|third) -> two/(other|third)$' <<<"$output")" = 1 ]
+	[ "$(grep -cE '^s/(other|third) -> two/(other|third): linked$' <<<"$output")" = 1 ]
+	grep -q ' s/same -> two/same: linked$' log
+}
+
 @test "--link-dest of a copy that goes into DST: its DIR stands for DST" {
 	make_source
 	echo other >other
