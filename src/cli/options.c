@@ -25,6 +25,8 @@ static const struct {
 		   {"append-verify", "--resume"},
 		   {"dirs", "leave it out: fcopy copies a directory with what is in it (-r)"},
 		   {"existing", "fcopy has none: it always copies what DST lacks"},
+		   {"filter", "--include and --exclude"},
+		   {"from0", "-0"},
 		   {"hard-links", "-a or -d"},
 		   {"ignore-existing", "-n"},
 		   {"links", "-P"},

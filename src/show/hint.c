@@ -224,6 +224,14 @@ bool hint_is_address(const char *path)
 	return strtoul(colon + 1, &end, 10) <= 65535 && *end == '\0';
 }
 
+const char *hint_url(const char *path)
+{
+	static const char start[] = "http:";
+	const char *address = path + sizeof(start) - 1;
+	return strncmp(path, start, sizeof(start) - 1) == 0 && hint_is_address(address) ? address
+											: NULL;
+}
+
 /* As rsync(1) takes it, HOST:/PATH; there is no directory "HOST:". */
 static bool hint_is_remote(const char *path)
 {
@@ -236,12 +244,20 @@ static bool hint_is_remote(const char *path)
 	return lstat(first, &st) < 0;
 }
 
-void hint_new_file(const char *dst)
+void hint_new_file(const char *src, const char *dst)
 {
+	const char *url = hint_url(dst);
 	FILE *f = hint_begin();
 	message_quoted(dst);
-	fputs(" is a new file here; for a connection, write tcp:", f);
-	message_quoted(dst);
+	fputs(" is a new file here; ", f);
+	if (url) {
+		fprintf(f, "to send to a URL, use curl%c-fT%c", HINT_SPACE, HINT_SPACE);
+		message_quoted(src);
+		fprintf(f, "%chttp://%s/", HINT_SPACE, url);
+	} else {
+		fputs("for a connection, write tcp:", f);
+		message_quoted(dst);
+	}
 	hint_end();
 }
 
@@ -343,6 +359,9 @@ bool hint_cause(const struct fcopy_error *e)
 	} else if (e->err == ENOENT && e->reason &&
 		   strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {
 		hint_missing(e->path);
+	} else if (e->err == ENOENT && e->call && hint_url(e->path)) {
+		hint_printf("to fetch a URL, use curl%c-OC%c-%chttp://%s/", HINT_SPACE, HINT_SPACE,
+			    HINT_SPACE, hint_url(e->path));
 	} else if (e->err == ENOENT && e->call && hint_is_address(e->path)) {
 		hint_printf("for a connection, write tcp:%s", e->path);
 	} else if (e->err == ECONNREFUSED && strchr(e->path, ':')) {

@@ -41,7 +41,9 @@ void message_quoted(const char *path);            /* as one shell word */
 /* Is it HOST:PORT, with a host that is not a number? And what is then printed if the
  * copy made a file of this name. */
 bool hint_is_address(const char *path);
-void hint_new_file(const char *dst);
+/* The same of http:HOST:PORT, a URL without its slashes: returns HOST:PORT, or NULL. */
+const char *hint_url(const char *path);
+void hint_new_file(const char *src, const char *dst);
 
 /* advice.c: what the user can do about an error, if there is anything. */
 void hint_print(const struct fcopy_error *);

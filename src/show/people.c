@@ -254,8 +254,9 @@ static void end_file(const struct summary *o)
 	if (o->result == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->voice.all && !cli->keep_listening)
 			ending_summary(cli, r);
-		if (cli->voice.notes && !cli->as_cp && !r->existed && hint_is_address(cli->dst))
-			hint_new_file(cli->dst);
+		if (cli->voice.notes && !cli->as_cp && !r->existed &&
+		    (hint_is_address(cli->dst) || hint_url(cli->dst)))
+			hint_new_file(cli->src, cli->dst);
 		unwritten_print(cli, r->dst, r->moved);
 		return;
 	}

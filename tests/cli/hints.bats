@@ -25,6 +25,10 @@ load helper
 	expect 0 a localhost:7999
 	expect 2 nothere:7999 b
 	mentions "hint: for a connection, write tcp:nothere:7999"
+	expect 0 a http:localhost:7999
+	says "fcopy: hint: http:localhost:7999 is a new file here; to send to a URL, use curl -fT a http://localhost:7999/"
+	expect 2 http:nothere:7999 b
+	mentions "hint: to fetch a URL, use curl -OC - http://nothere:7999/"
 	for name in 12:30 a:b name:0 x:70000 :8080; do
 		expect 0 a "$name"
 		[ -z "$stderr" ]
@@ -237,6 +241,8 @@ load helper
 	usage_error "-z: an option of rsync; leave it out: fcopy does not compress" -avz s d
 	usage_error "-V: an option of rsync; use --version" -V
 	usage_error "--append-verify: an option of rsync; use --resume" --append-verify s d
+	usage_error "--filter=- *.o: an option of rsync; use --include and --exclude" -a "--filter=- *.o" s d
+	usage_error "--from0: an option of rsync; use -0" -a --from0 --files-from=list s d
 	usage_error "--remove-source-files: an option of rsync; leave it out: copy with --verify, then use rm" --remove-source-files -a s d
 	usage_error "--chmod=700: an option of rsync; leave it out: fcopy keeps modes or uses your umask; see chmod(1)" --chmod=700 -a s d
 	usage_error "--mkpath: an option of rsync; leave it out: create the directory first, with mkdir -p" --mkpath -a s d
