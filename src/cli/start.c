@@ -9,11 +9,13 @@
 #include "show/sink.h"
 #include "show/text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Every open directory takes two descriptors; most systems set the soft limit to 1024. */
@@ -69,10 +71,52 @@ static void note_no_clobber(const struct cli *cli)
 		    "-n leaves existing files as they are; it is no dry run: use --dry-run");
 }
 
+/* The name that a copy of SRC/ gets in a directory; NULL: none of its own. */
+static const char *final_name(const char *src, char text[PATH_MAX])
+{
+	size_t n = strlen(src);
+	if (n < 2 || n >= PATH_MAX || src[n - 1] != '/')
+		return NULL;
+	strcpy(text, src);
+	while (n > 0 && text[n - 1] == '/')
+		text[--n] = '\0';
+	const char *slash = strrchr(text, '/'), *name = slash ? slash + 1 : text;
+	return name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? NULL : name;
+}
+
+/* To rsync, a final slash means what is in SRC. Not if the copy exists: then it was meant so. */
+static void note_final_slash(const struct cli *cli)
+{
+	const struct fcopy_options *o = &cli->copy;
+	char src[PATH_MAX], copy[PATH_MAX];
+	struct stat st;
+	if (!cli->voice.watched || cli->as_cp || cli->target || cli->source_count != 1 ||
+	    !cli->tree.recursive || cli->tree.parents || cli->tree.delete_extra ||
+	    o->no_directory || o->resume || o->shard.count > 0)
+		return;
+	const char *name = final_name(cli->src, src);
+	if (!name || stat(cli->src, &st) < 0 || !S_ISDIR(st.st_mode) || stat(cli->dst, &st) < 0 ||
+	    !S_ISDIR(st.st_mode) ||
+	    snprintf(copy, sizeof(copy), "%s%s%s", cli->dst,
+		     cli->dst[strlen(cli->dst) - 1] == '/' ? "" : "/", name) >= PATH_MAX ||
+	    lstat(copy, &st) == 0 || errno != ENOENT)
+		return;
+	FILE *f = hint_begin();
+	fputs("the copy is ", f);
+	message_quoted(copy);
+	fputs("; to copy what is in ", f);
+	message_quoted(cli->src);
+	fputs(" to ", f);
+	message_quoted(cli->dst);
+	fputs(", use -T", f);
+	hint_end();
+}
+
 int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	const char *suffix;
 	note_no_clobber(cli);
+	note_final_slash(cli);
 	raise_descriptor_limit();
 	reserve_stack();
 	cli->tree.copy = cli->copy;

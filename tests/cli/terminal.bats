@@ -296,3 +296,25 @@ fits() {
 	[ -z "$stderr" ]
 	holds a d/a
 }
+
+@test "on a terminal, SRC with a final slash, which is in DST then: a hint says so once, and what rsync would do is possible" {
+	need script
+	local command
+	mkdir photos m1
+	echo a >photos/a
+	script -qec "stty cols 200; '$FCOPY' -a photos/ m1/" /dev/null >said </dev/null
+	grep -qF 'fcopy: hint: the copy is m1/photos; to copy what is in photos/ to m1/, use -T' said
+	cmp photos/a m1/photos/a
+	expect 0 -aT photos/ m1/
+	cmp photos/a m1/a
+	for command in "-a photos/ m1/" "-a photos m2" "-aT photos/ m2" "-aq photos/ m2" "-at m2 photos/" "-a photos/. m2"; do
+		rm -rf m2
+		mkdir m2
+		script -qec "stty cols 200; '$FCOPY' $command" /dev/null >said </dev/null
+		never grep -F 'the copy is' said
+	done
+	# A program that reads standard error gets none.
+	rm -rf m2/*
+	expect 0 -a photos/ m2/
+	says ""
+}
