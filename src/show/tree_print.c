@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SHOWN 20 /* failures, and operands, that are printed without -v */
@@ -22,6 +23,46 @@ static uint64_t failures_seen;
 static uint64_t advices; /* hints of the failures, which are printed once */
 static bool disk_full;   /* for files, which ends the copy; not only for attributes */
 static bool curable;     /* another attempt may succeed for one of them, at least */
+
+/* As rsync(1) takes a relative DIR of --link-dest: in DST, which may not exist yet. Returns false
+ * if that is no directory. */
+static bool find_in_dst(const char *dir, const char *dst, char path[PATH_MAX])
+{
+	struct stat st;
+	size_t n = strlen(dst);
+	while (n > 1 && dst[n - 1] == '/')
+		n--;
+	while (n > 0 && strncmp(dir, "../", 3) == 0) {
+		for (dir += 3; n > 0 && dst[n - 1] != '/';)
+			n--;
+		while (n > 1 && dst[n - 1] == '/')
+			n--;
+	}
+	return snprintf(path, PATH_MAX, "%.*s%s%s", (int)n, dst,
+			n > 0 && dst[n - 1] != '/' ? "/" : "", dir) < PATH_MAX &&
+	       stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* There is no directory of --link-dest. */
+static bool hint_link_dest(const struct cli *cli, const struct fcopy_error *e)
+{
+	const char *dir = cli->tree.link_dest;
+	char path[PATH_MAX];
+	if (!dir || e->err != ENOENT || !e->call || strcmp(e->call, "open") != 0 || !e->path ||
+	    strcmp(e->path, dir) != 0)
+		return false;
+	FILE *f = hint_begin();
+	if (dir[0] != '/' && find_in_dst(dir, cli->dst, path)) {
+		fputs("use --link-dest=", f);
+		message_quoted(path);
+		fputs(": DIR is relative to the current directory", f);
+	} else {
+		fprintf(f, "name an earlier copy%s, or leave out --link-dest",
+			dir[0] == '/' ? "" : ", relative to the current directory");
+	}
+	hint_end();
+	return true;
+}
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
@@ -34,7 +75,7 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 	} else if (failures_seen++ < SHOWN || cli->voice.all) {
 		message_text(e);
 		static bool caused;
-		if (hint_value(cli, e))
+		if (hint_value(cli, e) || hint_link_dest(cli, e))
 			caused = true;
 		else if (e->advice == FCOPY_ADVICE_INTO)
 			ending_into(cli);

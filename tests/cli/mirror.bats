@@ -754,7 +754,10 @@ one_inode() {
 	[ "$(stat -c %i day3/top)" = "$(stat -c %i day4/top)" ]
 	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
 	expect 2 -a --link-dest=nowhere s day5
-	says "fcopy: nowhere: open: No such file or directory"
+	says "fcopy: nowhere: open: No such file or directory" \
+		"fcopy: hint: name an earlier copy, relative to the current directory, or leave out --link-dest"
+	expect 2 -a --link-dest="$PWD/nowhere" s day5
+	says "fcopy: $PWD/nowhere: open: No such file or directory" "fcopy: hint: name an earlier copy, or leave out --link-dest"
 	absent day5 day5.fcopy-part
 	expect 2 --link-dest=day1 s/top day5
 	expect 2 -a --resume --link-dest=day1 s day5
@@ -778,6 +781,29 @@ one_inode() {
 	[ "$(grep -cE '^s/(other|third) -> two/(other|third)$' <<<"$output")" = 1 ]
 	[ "$(grep -cE '^s/(other|third) -> two/(other|third): linked$' <<<"$output")" = 1 ]
 	grep -q ' s/same -> two/same: linked$' log
+}
+
+@test "--link-dest: a DIR in DST, as rsync takes it, gets a hint that is true" {
+	local dir dst option
+	mkdir -p s snaps/tue/inner
+	echo a >s/a
+	"$FCOPY" -aT s snaps/mon
+	"$FCOPY" -aT s snaps/tue/inner/old
+	while read -r dir dst; do
+		expect 2 -aT --link-dest=$dir s $dst
+		[[ $stderr =~ hint:\ use\ (--link-dest=snaps/[^:]*):\ DIR\ is\ relative\ to\ the\ current\ directory$ ]] || { echo "$stderr"; return 1; }
+		option=${BASH_REMATCH[1]}
+		expect 0 -aT --json $option s $dst
+		[ "$(jq '.tree.hard_links' <<<"$output")" = 1 ]
+		rm -r snaps/wed
+	done <<-END
+		../mon snaps/wed
+		../mon snaps/wed//
+		../../snaps/mon snaps/wed
+		../tue/inner/old snaps/wed
+	END
+	expect 2 -aT --link-dest=inner/old s snaps/tue
+	mentions "use --link-dest=snaps/tue/inner/old:"
 }
 
 @test "--link-dest of a copy that goes into DST: its DIR stands for DST" {
