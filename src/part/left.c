@@ -163,7 +163,8 @@ static bool left_is_plain(struct left *l, int *has)
 	if (*has < 0)
 		return left_unknown(l, "it cannot be read");
 	if (*has & LEFT_SHARE && !part_is_receipt(&l->part))
-		return left_unknown(l, "it belongs to a copy in shards");
+		return left_unknown(
+		    l, "it belongs to a copy in shards: if none runs, remove it with rm -r");
 	if (*has & LEFT_OTHER || (*has & LEFT_NFS && !part_is_receipt(&l->part)) ||
 	    (*has & LEFT_OLD && l->kind != FCOPY_LEFT_DIRECTORY))
 		return left_unknown(l, "it contains entries that fcopy did not make");

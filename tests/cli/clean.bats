@@ -251,6 +251,17 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ["FCOPY"], "--clean", "d
 	cmp src/a d/copy
 }
 
+@test "the part of shards is left alone, with the way to remove it" {
+	random src/big 300000
+	run bash -c 'ulimit -f 64; "$FCOPY" --shard=0/2 src/big d/copy'
+	demand 1
+	expect 0 --clean d -f
+	[[ $output == "d/copy.fcopy-part: unfinished copy, "*": left alone: it belongs to a copy in shards: if none runs, remove it with rm -r" ]] ||
+		{ echo "$output"; return 1; }
+	rm -r d/copy.fcopy-part
+	[ "$(left)" = "" ]
+}
+
 @test "the size of a sparse part is the space that its removal frees" {
 	need_strace
 	mkdir -p src d
