@@ -125,11 +125,17 @@ void message_beside(const char *dst, const char *suffix)
 	fputs(suffix, hint_stream());
 }
 
+bool message_part_path(const char *dst, char part[PATH_MAX])
+{
+	char real[PATH_MAX];
+	return part_make_path(part, follow_symlink(dst, real));
+}
+
 bool message_part_exists(const char *dst)
 {
-	char real[PATH_MAX], part[PATH_MAX];
+	char part[PATH_MAX];
 	struct stat st;
-	return part_make_path(part, follow_symlink(dst, real)) && lstat(part, &st) == 0;
+	return message_part_path(dst, part) && lstat(part, &st) == 0;
 }
 
 #define HEADER_LINES 8 /* of a journal; each has 8 digits and a space before its kind */
@@ -160,15 +166,15 @@ bool message_part_is_unfinished(const char *dst)
 
 void message_part(const char *dst)
 {
-	char real[PATH_MAX], part[PATH_MAX];
-	part_make_path(part, follow_symlink(dst, real));
+	char part[PATH_MAX];
+	message_part_path(dst, part);
 	message_print(part);
 }
 
 void message_part_quoted(const char *dst)
 {
-	char real[PATH_MAX], part[PATH_MAX];
-	part_make_path(part, follow_symlink(dst, real));
+	char part[PATH_MAX];
+	message_part_path(dst, part);
 	message_quoted(part);
 }
 

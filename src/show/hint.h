@@ -34,6 +34,8 @@ void message_print_on(FILE *, const char *text);
 void message_part(const char *dst);
 void message_part_quoted(const char *dst);                /* as one shell word */
 void message_beside(const char *dst, const char *suffix); /* the same with another suffix */
+/* The path of DST.fcopy-part; false: it is too long. */
+bool message_part_path(const char *dst, char part[PATH_MAX]);
 bool message_part_exists(const char *dst);
 bool message_part_is_unfinished(const char *dst); /* it has data, and is not that of shards */
 void message_quoted(const char *path);            /* as one shell word */

@@ -8,6 +8,7 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -87,13 +88,26 @@ static void add_error(const char *what, const struct fcopy_error *e)
 	end_line(false);
 }
 
-/* Entries that -v lists, warnings and failures. */
+/* A copy that failed. */
+static void add_kept(const char *dst, bool existed, const char *part)
+{
+	begin_line();
+	message_print_on(out.file.f, dst);
+	fprintf(out.file.f, ": %s; kept as ", existed ? "unchanged" : "not created");
+	message_print_on(out.file.f, part);
+	end_line(false);
+}
+
+/* Entries that -v lists, warnings, failures, and what is kept of a SRC. */
 static void log_event(const struct cli *cli, const struct fcopy_event *event)
 {
+	const struct fcopy_operand *o = event->operand;
 	if (event->kind == FCOPY_EVENT_WARNING)
 		add_error("warning: ", event->error);
 	if (event->kind == FCOPY_EVENT_FAILED)
 		add_error("failed: ", event->error);
+	if (event->kind == FCOPY_EVENT_OPERAND && o->state == FCOPY_STATE_PART)
+		add_kept(o->dst ? o->dst : o->src, o->existed, o->part);
 	if (event->kind != FCOPY_EVENT_ENTRY || !entry_is_listed(cli, event->entry))
 		return;
 	begin_line();
@@ -103,12 +117,16 @@ static void log_event(const struct cli *cli, const struct fcopy_event *event)
 
 static void add_file(const struct summary *o)
 {
+	const struct fcopy_report *r = o->report;
+	char part[PATH_MAX];
 	if (o->result < 0) {
-		add_error("failed: ", &o->report->error);
+		add_error("failed: ", &r->error);
+		if (r->part_kept && message_part_path(r->dst, part))
+			add_kept(r->dst, r->existed, part);
 		return;
 	}
 	begin_line();
-	ending_list_summary(o->cli, o->report, out.file.f);
+	ending_list_summary(o->cli, r, out.file.f);
 	end_line(false);
 }
 

@@ -203,6 +203,21 @@ print(textwrap.dedent(sys.stdin.read()))'; }
 		cd ..'
 }
 
+@test "--log-file: what is kept of a copy that failed, of a file and of a tree" {
+	random a 100000
+	(ulimit -f 64 && exec "$FCOPY" --resume --log-file=log a b 2>/dev/null) || true
+	sed 's/^[^ ]* //' log >lines
+	grep -qxF "b: not created; kept as b.fcopy-part" lines
+	mkdir s
+	ln -s nowhere s/bad
+	expect 1 -rL --log-file=tree s e
+	sed 's/^[^ ]* //' tree >lines
+	grep -qxF "e: not created; kept as e.fcopy-part" lines
+	echo old >c
+	(ulimit -f 64 && exec "$FCOPY" --resume --log-file=old a c 2>/dev/null) || true
+	grep -qF " c: unchanged; kept as c.fcopy-part" old
+}
+
 @test "--log-file: what -v lists, with times, is appended; it is opened first, and is no operand" {
 	mkdir s
 	echo a >s/a
