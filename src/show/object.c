@@ -209,13 +209,24 @@ static void add_http(struct json *j, const struct fcopy_http *h)
 	json_close(j, '}');
 }
 
-static void add_phases(struct json *j, const struct fcopy_report *r)
+/* null: the threads of a tree verify each file as a part of its copy. */
+static void add_verify(struct json *j, const struct summary *o)
 {
+	const double seconds = o->report->seconds[FCOPY_PHASE_VERIFY];
+	if (o->tree && o->cli->copy.verify && seconds == 0)
+		json_string(j, "verify", NULL);
+	else
+		json_seconds(j, "verify", seconds);
+}
+
+static void add_phases(struct json *j, const struct summary *o)
+{
+	const struct fcopy_report *r = o->report;
 	json_open(j, "phases", '{');
 	json_seconds(j, "wait", r->seconds[FCOPY_PHASE_WAIT]);
 	json_seconds(j, "copy", r->seconds[FCOPY_PHASE_COPY]);
 	json_seconds(j, "fsync", r->seconds[FCOPY_PHASE_FSYNC]);
-	json_seconds(j, "verify", r->seconds[FCOPY_PHASE_VERIFY]);
+	add_verify(j, o);
 	json_seconds(j, "replace", r->seconds[FCOPY_PHASE_REPLACE]);
 	json_seconds(j, "remove", r->seconds[FCOPY_PHASE_REMOVE]);
 	json_close(j, '}');
@@ -322,7 +333,7 @@ void report_json(const struct summary *o, const struct errors *warnings,
 	add_peers(&j, o);
 	add_http(&j, &r->http);
 	add_usage(&j, &o->usage);
-	add_phases(&j, r);
+	add_phases(&j, o);
 	add_engines(&j, r);
 	add_shard(&j, o);
 	error_write(&j, "error", &r->error);

@@ -191,6 +191,9 @@ has_bytes() {
 	mkdir d
 	expect 0 --json --limit-rate=100K a b d
 	is '.phases.copy > 0.5' '([.phases[]] | add) <= .real + 0.001'
+	expect 0 --json --verify a b d
+	valid "$output"
+	is '.phases.verify == null' '.phases.copy > 0'
 	mkfifo p
 	(sleep 0.5 && echo late >p) &
 	expect 0 --json p a d
