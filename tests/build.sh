@@ -127,9 +127,9 @@ ln -sfn /usr/include/asm-generic "$kernel/asm-generic"
 ln -sfn "/usr/include/$machine/asm" "$kernel/asm"
 try m32 "libc6-dev-i386 lib32gcc-$(gcc -dumpversion)-dev" '' CC='gcc -m32' CPPFLAGS="-idirafter '$kernel'" "${flags[@]}"
 try musl musl-tools '' CC=musl-gcc CPPFLAGS="-isystem '$kernel'" "${flags[@]}"
-try arm64 "gcc-aarch64-linux-gnu qemu-user-static" "qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+try arm64 "gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static" "qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
 	CC=aarch64-linux-gnu-gcc "${flags[@]}"
-try s390x "gcc-s390x-linux-gnu qemu-user-static" "qemu-s390x-static -L /usr/s390x-linux-gnu" \
+try s390x "gcc-s390x-linux-gnu libc6-dev-s390x-cross qemu-user-static" "qemu-s390x-static -L /usr/s390x-linux-gnu" \
 	CC=s390x-linux-gnu-gcc "${flags[@]}"
 
 echo "check-build took $SECONDS s"

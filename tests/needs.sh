@@ -16,8 +16,8 @@ case ${1-} in
 	bash-completion time mandoc git ;;
 lint) echo clang clang-format clang-tidy libclang-rt-dev cppcheck shellcheck valgrind gcovr lintian debhelper hyperfine \
 	gnuplot-nox ;;
-build) echo clang lld libc6-dev-i386 "lib32gcc-${gcc:-12}-dev" musl-tools dpkg-dev gcc-aarch64-linux-gnu gcc-s390x-linux-gnu \
-	qemu-user-static ;;
+build) echo clang lld libc6-dev-i386 "lib32gcc-${gcc:-12}-dev" musl-tools dpkg-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu \
+	libc6-dev-s390x-cross qemu-user-static ;;
 packages) echo debhelper lintian mmdebstrap rpm cpio musl-tools ;;
 kernels) echo qemu-system-x86 e2fsprogs kmod cpio xz-utils ;;
 alpine) echo build-base linux-headers liburing-dev pkgconf check-dev cmocka-dev bash bats parallel strace jq \
