@@ -346,7 +346,7 @@ static int verify_may_truncate(struct copy *c)
 }
 
 /* Makes the copy continue after its first `same` bytes. A clone replaces what is in the part by one
- * call, and changes nothing if it is refused. */
+ * call; if it is refused, the part lacks only what is after the end of SRC. */
 static int verify_continue(struct copy *c, off_t same, off_t size)
 {
 	const bool clones = clones_only(c);
@@ -358,11 +358,13 @@ static int verify_continue(struct copy *c, off_t same, off_t size)
 	c->resumes = true;
 	c->all.fresh &= !clones || size == 0;
 	c->intact = clones;
-	if (clones)
-		return 0;
-	c->all.offset = same;
-	c->report->resumed = (uint64_t)same;
-	const int cut = same < size ? io_truncate(c->dst.fd, same) : 0;
+	/* FICLONE fails if its last block is partial and DST is longer. */
+	const off_t end = clones ? c->size : same;
+	if (!clones) {
+		c->all.offset = same;
+		c->report->resumed = (uint64_t)same;
+	}
+	const int cut = end < size ? io_truncate(c->dst.fd, end) : 0;
 	if (cut < 0) {
 		error_call(&c->report->error, "ftruncate", c->dst.path, -cut);
 		c->report->error.advice = FCOPY_ADVICE_REMOVE_PART;
