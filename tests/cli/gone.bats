@@ -164,6 +164,7 @@ has_received() {
 	await test -s pipe.out
 	truncate -s 200000 f
 	wait $sender || true # a file has its own end
+	rm pipe.out # otherwise its bytes could be taken for those of the next copy
 	mkfifo fifo
 	random f 3000000
 	cat fifo >pipe.out &
