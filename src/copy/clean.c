@@ -133,7 +133,7 @@ static bool clean_is(const struct search *d, const struct stat *st)
 static int clean_enter(struct cleaning *c, int fd)
 {
 	struct search *d = calloc(1, sizeof(*d)), *above = c->at;
-	struct stat st, up;
+	struct stat st = {0}, up;
 	const size_t length = strlen(c->path);
 	struct failure fail = {.call = "malloc"};
 	int r = d ? names_read(fd, &d->names, &fail) : -ENOMEM;

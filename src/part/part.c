@@ -102,7 +102,7 @@ struct journal_fact part_source(int fd, const struct stat *st)
 int part_describe(struct part *p, const char *dst, const struct journal_fact *source,
 		  uint64_t options, int data, mode_t mode)
 {
-	struct stat st, log;
+	struct stat st, log = {0};
 	struct journal_fact run;
 	char text[2 * JOURNAL_LINE];
 	p->log = openat(p->fd, PART_JOURNAL, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC,

@@ -229,7 +229,7 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct decision *is = &w->decision;
-	struct failure fail;
+	struct failure fail = {.call = "backup"};
 	displace_none(d);
 	if ((is->clears || is->asks) && !w->tree->options->dry_run)
 		place_close(&w->place); /* it is looked up again after that */

@@ -297,13 +297,14 @@ enum name_state links_claim(struct worker *w, const struct entry *e, const struc
 		link_free(links_remove(l, at));
 		at = links_find(l, st);
 	}
-	enum name_state is = !same                                                     ? NAME_FIRST
-			     : (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0 ? NAME_TWICE
-			     : (*at)->complete                                         ? NAME_COPIED
-										       : NAME_WAITS;
+	const struct link *k = same ? *at : NULL;
+	enum name_state is = !k                                                ? NAME_FIRST
+			     : k->dir == e->dir && strcmp(k->name, e->as) == 0 ? NAME_TWICE
+			     : k->complete                                     ? NAME_COPIED
+									       : NAME_WAITS;
 	if (is == NAME_COPIED) {
-		*copied = (struct copied){.dir = (*at)->dir, .name = name, .made = (*at)->made};
-		strcpy(name, (*at)->name);
+		*copied = (struct copied){.dir = k->dir, .name = name, .made = k->made};
+		strcpy(name, k->name);
 		directory_ref(copied->dir);
 	} else if (is == NAME_WAITS) {
 		memory = links_wait(*at, e);

@@ -293,6 +293,7 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 	*made = fd >= 0;
 	if (fd < 0 && errno == EEXIST)
 		fd = openat(e->dir->dst, e->as, O_RDONLY | flags); /* a read-only file, too */
+	/* cppcheck-suppress resourceLeak ; the caller closes it */
 	return fd < 0 ? -errno : fd;
 }
 
