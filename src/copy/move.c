@@ -278,9 +278,13 @@ static int run_move(struct copy *c, struct transfer *t, const struct move *m)
 		allocate_ahead(c, t->offset, t->end);
 	if (m->kind == MOVER_DIRECT)
 		return run_direct(c, t);
-	return engine == &engine_readwrite && m->buffer > 0
-		   ? run_buffered(c, engine, t, m->buffer, m->threads)
-		   : run_step(c, engine, t, m->threads);
+	if (engine == &engine_readwrite && m->buffer > 0)
+		return run_buffered(c, engine, t, m->buffer, m->threads);
+	if (m->kind == MOVER_SPLICE && m->buffer > 0)
+		t->buffer_size = m->buffer; /* of the pipe */
+	int r = run_step(c, engine, t, m->threads);
+	t->buffer_size = c->all.buffer_size;
+	return r;
 }
 
 /* A refusal holds for the whole file. With --no-cache, readwrite then uses uncached I/O

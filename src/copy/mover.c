@@ -11,7 +11,7 @@
 #define SPLICE_SIZE      (2 * MIB)           /* below, making the pipe costs more than it saves */
 #define WAITING_SIZE     (4 * MIB)           /* for helpers, if the reader waits */
 #define HELPED_SIZE      (64 * MIB)          /* then the helpers of a tree may have left */
-#define BUFFER_SIZE      ((size_t)256 << 10) /* of one thread alone */
+#define BUFFER_SIZE      ((size_t)256 << 10) /* of one thread alone, and of its pipe */
 #define READERS          4                   /* tried first if the reader waits */
 #define READERS_MAX      8                   /* ... and then */
 #define TRIAL_MIN        (32 * MIB)          /* a shorter range is not worth a trial */
@@ -29,10 +29,6 @@
 #define INTERVAL_THREADS (1024 * MIB) /* after one that threads won: SLOWER notices a change */
 #define SLOWER           1.3 /* threads that take this much longer than in the trial are tried again */
 #define THREADS_GAIN     0.85 /* threads need more CPU time: they have to save 15 % */
-
-/* Of an owner and its helpers in a tree, if they wait for the storage: up to 64 threads may be such
- * owners, and a larger buffer is not faster. */
-#define WAITING_BUFFER ((size_t)512 << 10)
 
 static bool can(const struct mover_state *s, enum mover kind)
 {
@@ -62,10 +58,8 @@ static struct move by_readwrite(const struct mover_facts *f, const struct mover_
 				off_t size, unsigned threads)
 {
 	struct move m = {MOVER_READWRITE, .size = size, .threads = threads, .buffer = BUFFER_SIZE};
-	if (threads > 1)
+	if (threads > 1 || gets_help(f, now, size))
 		m.buffer = MOVER_THREAD_BUFFER;
-	else if (gets_help(f, now, size))
-		m.buffer = now->waits ? WAITING_BUFFER : MOVER_THREAD_BUFFER;
 	return m;
 }
 
@@ -131,7 +125,7 @@ bool mover_asks(const struct mover_facts *f, const struct mover_state *s,
 static struct move piece_by(const struct mover_facts *f, const struct mover_state *s,
 			    const struct mover_now *now, enum way way, off_t size)
 {
-	struct move m = {.kind = MOVER_SPLICE, .size = size};
+	struct move m = {.kind = MOVER_SPLICE, .size = size, .buffer = BUFFER_SIZE};
 	if (way == WAY_THREADS)
 		m = by_readwrite(f, now, size, MAX(s->threads, 1));
 	m.piece = true;
