@@ -71,7 +71,7 @@ static void note_no_clobber(const struct cli *cli)
 		    "-n leaves existing files as they are; it is no dry run: use --dry-run");
 }
 
-/* The name that a copy of SRC/ gets in a directory; NULL: none of its own. */
+/* The last component of SRC/, which its copy gets in a directory; NULL: it is no name. */
 static const char *final_name(const char *src, char text[PATH_MAX])
 {
 	size_t n = strlen(src);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "io/libc.h"
+#include "io/system.h"
 #include "part/left.h"
 #include "source/reader.h"
 
@@ -101,7 +102,6 @@ static int clean_left(struct cleaning *c, struct left *found)
 static int clean_open(struct cleaning *c, const char *name)
 {
 	struct stat st;
-	struct statx sx;
 	if (fstatat(c->at->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return -1;
 	if (c->o->unsearched && !c->o->recursive)
@@ -112,12 +112,8 @@ static int clean_open(struct cleaning *c, const char *name)
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -1 : errno == EPERM ? -EACCES : -errno;
-	/* A subvolume has another device, and is no mount point. */
-	const bool known = statx(fd, "", AT_EMPTY_PATH, 0, &sx) == 0 &&
-			   sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT;
-	const bool mounted = known ? sx.stx_attributes & STATX_ATTR_MOUNT_ROOT
-				   : c->at->dev != st.st_dev;
-	if (!mounted)
+	const int mounted = system_is_mount_root(fd);
+	if (mounted < 0 ? c->at->dev == st.st_dev : !mounted)
 		return fd;
 	close(fd);
 	return -1;

@@ -39,7 +39,7 @@ int job_init(struct job *j)
 	return 0;
 }
 
-/* Whoever shares the lock of the part copies what is free. Returns 0 if nobody does, RESULT_AGAIN
+/* Each process that shares the lock of the part copies what is free. Returns 0 if nobody does, RESULT_AGAIN
  * if more is complete now, or -errno. */
 static int job_check_others(struct job *j)
 {

@@ -765,7 +765,7 @@ one_inode() {
 	usage_error "--parents: cannot be combined with --link-dest" -a --parents --link-dest=day1 s day4
 }
 
-@test "--link-dest: -v, --dry-run and the log tell a link from a copy, as of the links of a tree" {
+@test "--link-dest: -v, --dry-run and the log show what is a link, as for the links of a tree" {
 	mkdir s
 	echo same >s/same
 	echo old >s/other
