@@ -58,7 +58,7 @@ class Figures:
 
     def speed(self):
         """Times and their quotient, without intervals."""
-        rows = [(what, *map(seconds, times), f"{times[1] / times[0]:.1f} times as fast") for what, name, *who in MAIN
+        rows = [(what, *map(seconds, times), "about as fast" if 0.95 < times[1] / times[0] < 1.05 else f"{times[1] / times[0]:.1f} times as fast") for what, name, *who in MAIN
                 if self.run.ratio(name, *who) and (times := [self.run.value(name, each) for each in who])]
         system = re.match(r"(Linux \d+\.\d+).*?(\(.*?\) \S+?);", f"{self.run.facts['kernel']}{self.run.facts['versions']}")
         return report.table((f"{self.run.facts['file system'].split()[0]}, {system[1]}, {self.machine_kind()}; `SRC` in the page cache",
