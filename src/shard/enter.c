@@ -39,8 +39,8 @@ int job_init(struct job *j)
 	return 0;
 }
 
-/* Each process that shares the lock of the part copies what is free. Returns 0 if nobody does, RESULT_AGAIN
- * if more is complete now, or -errno. */
+/* Each process that shares the lock of the part copies what is free. Returns 0 if nobody does,
+ * RESULT_AGAIN if more is complete now, or -errno. */
 static int job_check_others(struct job *j)
 {
 	const unsigned complete = j->complete;
