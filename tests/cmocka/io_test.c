@@ -7,6 +7,7 @@
 #include "io/io.h"
 #include "io/sum.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -279,6 +280,249 @@ static void sums_as_published(void **state)
 	assert_true(sum_add(0, bytes, sizeof(bytes)) != whole);
 }
 
+/* What one call answers while another one, and perhaps every call of a second name, fails. */
+struct answer {
+	const char *what;
+	int (*ask)(int fd, struct failure *);
+	const char *call;
+	int err;
+	const char *also;
+	int also_err, wanted;
+	const char *reported; /* the call that the failure names; NULL: none is asked for */
+};
+
+static int ask_reopen(int fd, struct failure *fail)
+{
+	char buffer[4096];
+	(void)fail;
+	const int again = io_reopen_directory(fd);
+	if (again < 0)
+		return again;
+	assert_int_not_equal(again, fd);
+	assert_true(getdents64(again, buffer, sizeof(buffer)) > 0); /* from its start */
+	close(again);
+	return 0;
+}
+
+static int ask_close(int fd, struct failure *fail)
+{
+	return io_close_duplicate(fd, fail);
+}
+
+static int ask_written(int fd, struct failure *fail)
+{
+	return io_check_written(fd, false, fail);
+}
+
+static int ask_written_after_close(int fd, struct failure *fail)
+{
+	return io_check_written(fd, true, fail);
+}
+
+static int ask_flush(int fd, struct failure *fail)
+{
+	(void)fail;
+	return io_flush_directory(fd);
+}
+
+static int ask_truncate(int fd, struct failure *fail)
+{
+	(void)fail;
+	const int r = io_truncate(fd, 10);
+	assert_int_equal(lseek(fd, 0, SEEK_END), r == 0 ? 10 : SIZE);
+	return r;
+}
+
+static int ask_punch(int fd, struct failure *fail)
+{
+	(void)fail;
+	const bool punched = io_punch(fd, 0, SIZE);
+	need(pread(fd, back, SIZE, 0) == SIZE);
+	assert_int_equal(back[0] == 0 && back[SIZE - 1] == 0, punched);
+	return punched;
+}
+
+/* Mode and time are those of the descriptor's file if the answer is 0. */
+static int ask_chmod(int fd, struct failure *fail)
+{
+	(void)fail;
+	const int r = io_chmod(fd, 0640);
+	const int err = errno;
+	assert_int_equal(mode_of("file") == 0640, r == 0);
+	return r < 0 ? -err : 0;
+}
+
+static int ask_times(int fd, struct failure *fail)
+{
+	const struct timespec times[2] = {{1000, 1}, {2000, 2}};
+	struct stat st;
+	(void)fail;
+	const int r = io_set_times(fd, times), err = errno;
+	need(fstat(fd, &st) == 0);
+	assert_int_equal(st.st_mtim.tv_sec == 2000 && st.st_mtim.tv_nsec == 2, r == 0);
+	return r < 0 ? -err : 0;
+}
+
+static const struct answer answers[] = {
+    {"reopen", ask_reopen, "", 0, "", 0, 0, NULL},
+    {"reopen", ask_reopen, "openat64", EMFILE, "", 0, -EMFILE, NULL},
+    {"reopen", ask_reopen, "openat64", EACCES, "", 0, 0, NULL},
+    {"reopen", ask_reopen, "openat64", EACCES, "fcntl64", EMFILE, -EMFILE, NULL},
+    {"reopen", ask_reopen, "openat64", EACCES, "lseek64", EIO, -EIO, NULL},
+    {"close", ask_close, "", 0, "", 0, 0, NULL},
+    {"close", ask_close, "fcntl64", EMFILE, "", 0, -EMFILE, "fcntl(F_DUPFD)"},
+    {"close", ask_close, "close", EIO, "", 0, -EIO, "close"},
+    {"close", ask_close, "close", EINTR, "", 0, -EINTR, "close"},
+    {"written", ask_written, "", 0, "close", EIO, 0, NULL},
+    {"written", ask_written, "", 0, "fcntl64", EIO, 0, NULL},
+    {"written after close", ask_written_after_close, "", 0, "", 0, 0, NULL},
+    {"written after close", ask_written_after_close, "close", ENOSPC, "", 0, -ENOSPC, "close"},
+    {"flush", ask_flush, "", 0, "", 0, 0, NULL},
+    {"flush", ask_flush, "fsync", EINVAL, "", 0, 0, NULL},
+    {"flush", ask_flush, "fsync", EOPNOTSUPP, "", 0, 0, NULL},
+    {"flush", ask_flush, "fsync", EIO, "", 0, -EIO, NULL},
+    {"truncate", ask_truncate, "", 0, "", 0, 0, NULL},
+    {"truncate", ask_truncate, "ftruncate64", EINTR, "", 0, 0, NULL},
+    {"truncate", ask_truncate, "ftruncate64", EIO, "", 0, -EIO, NULL},
+    {"punch", ask_punch, "", 0, "", 0, 1, NULL},
+    {"punch", ask_punch, "fallocate64 to punch", EINTR, "", 0, 1, NULL},
+    {"punch", ask_punch, "fallocate64 to punch", EOPNOTSUPP, "", 0, 0, NULL},
+    {"chmod", ask_chmod, "", 0, "", 0, 0, NULL},
+    {"chmod", ask_chmod, "chmod", EPERM, "", 0, -EPERM, NULL},
+    {"times", ask_times, "", 0, "", 0, 0, NULL},
+    {"times", ask_times, "utimensat", ENOENT, "", 0, 0, NULL},
+    {"times", ask_times, "utimensat", EPERM, "", 0, -EPERM, NULL},
+    {"times", ask_times, "", 0, "utimensat", ENOENT, -ENOENT, NULL},
+};
+
+static void answers_as_the_contract_has_it(void **state)
+{
+	const struct answer *a = *state;
+	struct failure fail = {.call = NULL};
+	const bool directory = a->ask == ask_reopen || a->ask == ask_flush;
+	int fd = open_file();
+	need(write(fd, data, SIZE) == SIZE);
+	if (directory) {
+		close(fd);
+		need((fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0);
+	}
+	fault_set(a->call, 1, a->err);
+	fault_also(a->also, a->also_err);
+	fault_on();
+	const int r = a->ask(fd, &fail);
+	fault_off();
+	assert_int_equal(fault_seen(), a->call[0] != 0);
+	assert_errno(r, a->wanted);
+	if (a->reported)
+		assert_string_equal(fail.call, a->reported);
+	close(fd);
+}
+
+/* Without /proc, and a kernel that has the call or not. */
+static void chmod_without_proc(void **state)
+{
+	int fd = open_file();
+	(void)state;
+	fault_set("chmod", 1, ENOENT);
+	fault_on();
+	const int r = io_chmod(fd, 0640), err = errno;
+	fault_off();
+	assert_true(fault_seen());
+	assert_true(r == 0 ? mode_of("file") == 0640 : err == ENOENT);
+	close(fd);
+}
+
+/* What cannot be flushed so has nothing to flush; another failure is one. */
+static void written_to_what_is_no_file(void **state)
+{
+	struct failure fail = {.call = NULL};
+	int pipe[2];
+	(void)state;
+	need(pipe2(pipe, O_CLOEXEC) == 0);
+	assert_int_equal(io_check_written(pipe[1], true, &fail), 0);
+	assert_errno(io_check_written(-1, false, &fail), -EBADF);
+	assert_string_equal(fail.call, "sync_file_range");
+	close(pipe[0]);
+	close(pipe[1]);
+}
+
+/* Where no hole can be punched, zeros are written: these bytes, and no others. */
+static void zeros_are_written(void **state)
+{
+	enum { LENGTH = 200000, FROM = 1001, TO = 140003 };
+	static char bytes[LENGTH], now[LENGTH];
+	volatile int cancel = 0;
+	struct io io = {.cancel = &cancel};
+	const bool punches = *(const int *)*state;
+	int fd = open_file();
+	fill(bytes, LENGTH, 0, 1);
+	need(pwrite(fd, bytes, LENGTH, 0) == LENGTH);
+	if (!punches)
+		fault_also("fallocate64 to punch", EOPNOTSUPP);
+	fault_short(5000);
+	fault_on();
+	assert_int_equal(io_zero(&io, fd, FROM, TO), 0);
+	fault_off();
+	memset(bytes + FROM, 0, TO - FROM);
+	need(pread(fd, now, LENGTH, 0) == LENGTH && lseek(fd, 0, SEEK_END) == LENGTH);
+	assert_memory_equal(now, bytes, LENGTH);
+	assert_int_equal(io.calls > 0, !punches);
+	if (punches) {
+		close(fd);
+		return;
+	}
+	fault_set("pwrite64", 1, ENOSPC);
+	fault_on();
+	assert_errno(io_zero(&io, fd, FROM, TO), -ENOSPC);
+	cancel = 1;
+	io.calls = 0;
+	assert_errno(io_zero(&io, fd, FROM, TO), -EINTR);
+	fault_off();
+	assert_in_range(io.calls, 1, 65536 / 5000 + 1);
+	close(fd);
+}
+
+/* The alignment is what the one that needs more of it needs, and at least a sector. */
+static void alignment_fits_both(void **state)
+{
+	int a = open_file(), b = open("other", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct statx sx;
+	(void)state;
+	need(b >= 0 && statx(a, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0);
+	if (sx.stx_mask & STATX_DIOALIGN) {
+		const size_t offset = sx.stx_dio_offset_align, memory = sx.stx_dio_mem_align;
+		const size_t most = offset > memory ? offset : memory;
+		assert_int_equal(io_direct_align(a, b), most > 0 && most < 512 ? 512 : most);
+		const bool no = most == 0;
+		for (int nth = 1; nth <= 2; nth++) { /* unknown of one of them */
+			fault_set("statx", nth, ENOSYS);
+			fault_on();
+			const size_t align = io_direct_align(a, b);
+			fault_off();
+			assert_int_equal(align, no ? 0 : most > 4096 ? most : 4096);
+		}
+	}
+	fault_also("statx", ENOSYS);
+	fault_on();
+	assert_int_equal(io_direct_align(a, b), 4096);
+	fault_off();
+	close(a);
+	close(b);
+}
+
+/* Two clocks run forward, in seconds; the one of this thread stands still while it sleeps. */
+static void clocks_count_seconds(void **state)
+{
+	(void)state;
+	const double start = io_now(), used = io_thread_seconds();
+	usleep(100000);
+	assert_true(io_now() - start >= 0.1 && io_now() - start < 60);
+	assert_true(io_thread_seconds() - used < 0.1);
+	while (io_thread_seconds() - used < 0.02)
+		;
+	assert_true(io_now() - start >= 0.12);
+}
+
 int main(void)
 {
 	static const int errs[] = {EIO, ENOSPC, EINTR, EAGAIN, EPIPE, FAULT_ZERO};
@@ -287,6 +531,17 @@ int main(void)
 		case_add(writes_all, &errs[i], "write: %s", errno_name(errs[i]));
 		case_add(reads_once, &errs[i], "read: %s", errno_name(errs[i]));
 	}
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		case_add(answers_as_the_contract_has_it, &answers[i], "%s: %s %s %s %s",
+			 answers[i].what, answers[i].call, errno_name(answers[i].err),
+			 answers[i].also, errno_name(answers[i].also_err));
+	static const int no, yes = 1;
+	case_add(zeros_are_written, &no, "zeros where no hole can be punched");
+	case_add(zeros_are_written, &yes, "zeros as a hole");
+	case_add(chmod_without_proc, NULL, "chmod: without /proc");
+	case_add(written_to_what_is_no_file, NULL, "written: a pipe, and no file");
+	case_add(alignment_fits_both, NULL, "alignment of direct I/O");
+	case_add(clocks_count_seconds, NULL, "clocks");
 	case_add(writes_at_the_position, NULL, "write at the position");
 	case_add(reads_at_the_position, NULL, "read at the position");
 	case_add(cancels, "pread64", "read: cancelled");
