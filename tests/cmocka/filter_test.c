@@ -150,6 +150,89 @@ static void directory_and_below(void **state)
 	}
 }
 
+/* What a line of a list stands for: a path below SRC, everything in it, or nothing that can be. */
+static void lines_of_a_list(void **state)
+{
+	static const struct {
+		const char *line, *path; /* NULL: refused */
+	} cases[] = {
+	    {"a", "a"},     {"a/b", "a/b"},   {"./a", "a"}, {"a//b/", "a/b"}, {"/a", "a"},
+	    {"./.", ""},    {"", ""},         {".a", ".a"}, {"..a", "..a"},   {"a..", "a.."},
+	    {"...", "..."}, {"a/./b", "a/b"}, {"a.", "a."}, {"..", NULL},     {"../a", NULL},
+	    {"a/..", NULL}, {"a/../b", NULL},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		for (int recursive = 0; recursive < 2; recursive++) {
+			const struct fcopy_tree_options o = {
+			    .files = &cases[i].line, .file_count = 1, .files_recursive = recursive};
+			const char *path = cases[i].path;
+			struct filter *f;
+			size_t bad = 1, at = 0;
+			const int r = filter_new(&f, &o, &bad);
+			if (r != (path ? 0 : -EINVAL) || bad != (path ? 1 : 0))
+				fail_msg("'%s': %d, line %zu", cases[i].line, r, bad);
+			if (r < 0)
+				continue;
+			const bool whole = !path[0] && recursive;
+			if (filter_excludes(f, "other", false) == whole)
+				fail_msg("'%s': everything or nothing", cases[i].line);
+			const char *missing = filter_missing(f, &at);
+			if (path[0] ? !missing || strcmp(missing, path) != 0 : missing != NULL)
+				fail_msg("'%s' is %s", cases[i].line, missing);
+			at = 0;
+			if (path[0] && (filter_excludes(f, path, true) || filter_missing(f, &at)))
+				fail_msg("'%s' is not found", path);
+			filter_free(f);
+		}
+}
+
+/* Patterns that name nothing below SRC are refused; the first bad one is named. */
+static void patterns_that_name_nothing(void **state)
+{
+	static char huge[FCOPY_PATH_MAX + 2];
+	const char *const wrong[] = {"", "/", "//", huge};
+	(void)state;
+	memset(huge, 'x', FCOPY_PATH_MAX);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		const struct fcopy_pattern p[] = {{"a", false}, {"b/", true}, {wrong[i], false}};
+		const struct fcopy_tree_options o = {.patterns = p, .pattern_count = 3};
+		struct filter *f;
+		size_t bad = 0;
+		assert_int_equal(filter_new(&f, &o, &bad), -EINVAL);
+		assert_int_equal(bad, 2);
+		assert_null(f);
+	}
+}
+
+/* Only patterns for directories need the types of what they are compared with. */
+static void directories_alone(void **state)
+{
+	static const struct {
+		const char *pattern;
+		bool types, file, directory; /* is "a" excluded as such? */
+	} cases[] = {
+	    {"a", false, true, true},   {"a/", true, false, true},  {"a/***", true, false, true},
+	    {"*", false, true, true},   {"*/", true, false, true},  {"a**", false, true, true},
+	    {"/a/", true, false, true}, {"***", false, true, true}, {"b/", true, false, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct fcopy_pattern p = {cases[i].pattern, false};
+		const struct fcopy_tree_options o = {.patterns = &p, .pattern_count = 1};
+		struct filter *f;
+		size_t bad;
+		assert_int_equal(filter_new(&f, &o, &bad), 0);
+		if (filter_needs_types(f) != cases[i].types ||
+		    filter_excludes(f, "a", false) != cases[i].file ||
+		    filter_excludes(f, "a", true) != cases[i].directory ||
+		    filter_protects(f, "a", true) != cases[i].directory)
+			fail_msg("%s", cases[i].pattern);
+		filter_free(f);
+	}
+	assert_false(filter_protects(NULL, "a", true));
+}
+
 static void once_listed(void *arg)
 {
 	struct name_list list;
@@ -187,6 +270,9 @@ int main(void)
 	case_add(list_without_memory, "malloc", "the names in a directory: malloc fails");
 	case_add(list_without_memory, "realloc", "the names in a directory: realloc fails");
 	case_add(directory_and_below, NULL, "a directory and what is below it are both listed");
+	case_add(lines_of_a_list, NULL, "what a line of a list stands for");
+	case_add(patterns_that_name_nothing, NULL, "patterns that name nothing are refused");
+	case_add(directories_alone, NULL, "patterns for directories alone");
 	case_add(long_paths, NULL, "a path that is too long is not excluded");
 	case_add(long_patterns, NULL, "patterns around 64 places");
 	case_add(brackets, NULL, "where brackets end, and what is in them");
