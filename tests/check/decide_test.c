@@ -311,6 +311,20 @@ static bool is_one_inode(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
+/* What a question, a backup or --update has looked at is replaced, and nothing else. */
+static bool is_exact(const struct ground *g, const struct facts *f,
+		     const struct fcopy_tree_options *o, const struct decision *d)
+{
+	const bool keeps = (o->confirm || o->backup) && !o->copy.no_clobber;
+	const bool by_time = o->update != FCOPY_UPDATE_ALL && o->update != FCOPY_UPDATE_CHANGED;
+	const struct stat *seen = f->exists ? decide_changed(g, f, o) : NULL;
+	if (d->clears || !(keeps || by_time))
+		return !d->exact && !d->seen;
+	if (f->exists && !seen && (o->confirm || o->backup))
+		seen = &f->old;
+	return d->exact && d->seen == seen;
+}
+
 /* What is wrong with a decision to make the entry; NULL: nothing. */
 static const char *made_wrongly(const struct ground *g, const struct facts *f,
 				const struct fcopy_tree_options *o, const struct decision *d)
@@ -343,8 +357,8 @@ static const char *made_wrongly(const struct ground *g, const struct facts *f,
 		return "replaced without a question";
 	if (!f->exists && (d->backup || d->asks || d->seen))
 		return "nothing is replaced";
-	if (d->exact && f->exists && !d->seen && f->leads == LEADS)
-		return "what may be replaced is unknown";
+	if (!is_exact(g, f, o, d))
+		return "something else may be replaced than what was looked at";
 	return o->symbolic_link && !o->link && f->unlinked ? "a symlink that leads nowhere" : NULL;
 }
 
