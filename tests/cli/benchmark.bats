@@ -94,7 +94,7 @@ untouched() {
 	valid "$output"
 	jq -e --arg list "$LIST" '([.modes[] | "\(.number) \(.mode)"] | join("\n")) == $list and .bytes == 1048576 and (.overlap | length) >= 1
 		and ([.modes[] | select(.median) | .runs | length] | unique) == [5]
-		and ([.modes[] | select(.median) | .min <= .median.real and .median.real <= .max] | all)
+		and ([.modes[] | select(.median) | .min == (.runs | map(.real) | min) and .max == (.runs | map(.real) | max)] | all)
 		and (.fastest as $f | .overlap | index($f)) != null
 		and ([.modes[] | select(.median) | .median.real] | min) == (.fastest as $f | .modes[] | select(.mode == $f) | .median.real)
 		and ([.modes[] | select(.median) | (.runs | map(.real) | sort | .[2]) == .median.real] | all)' \
