@@ -323,7 +323,7 @@ sender() {
 	random a 3000000
 	echo old >full/b
 	serve http-listen:0 full/b
-	[ "$(status_of -T a "$(url)")" = 507 ]
+	[ "$(get -o body -w '%{http_code} %{size_upload}' --expect100-timeout 60 -T a "$(url)")" = "507 0" ]
 	ended 1
 	serve -f http-listen:0 full/b
 	[ "$(status_of -T a "$(url)")" = 507 ]
