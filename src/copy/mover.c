@@ -12,6 +12,7 @@
 #define WAITING_SIZE     (4 * MIB)           /* for helpers, if the reader waits */
 #define HELPED_SIZE      (64 * MIB)          /* then the helpers of a tree may have left */
 #define BUFFER_SIZE      ((size_t)256 << 10) /* of one thread alone, and of its pipe */
+#define WAITING_BUFFER   ((size_t)128 << 10) /* ... while SRC is read ahead */
 #define READERS          4                   /* tried first if the reader waits */
 #define READERS_MAX      8                   /* ... and then */
 #define TRIAL_MIN        (32 * MIB)          /* a shorter range is not worth a trial */
@@ -125,7 +126,9 @@ bool mover_asks(const struct mover_facts *f, const struct mover_state *s,
 static struct move piece_by(const struct mover_facts *f, const struct mover_state *s,
 			    const struct mover_now *now, enum way way, off_t size)
 {
-	struct move m = {.kind = MOVER_SPLICE, .size = size, .buffer = BUFFER_SIZE};
+	struct move m = {.kind = MOVER_SPLICE,
+			 .size = size,
+			 .buffer = now->waits ? WAITING_BUFFER : BUFFER_SIZE};
 	if (way == WAY_THREADS)
 		m = by_readwrite(f, now, size, MAX(s->threads, 1));
 	m.piece = true;

@@ -744,6 +744,17 @@ static const struct row rows[] = {
      512 * KIB,
      1,
      0},
+    {"the reader waits, and reads a little at a time",
+     {FILE, .threads = 2},
+     {.threads = 1},
+     {.size = 999 * MIB, .left = 999 * MIB},
+     {.waits = true},
+     MOVER_SPLICE,
+     0,
+     64 * MIB,
+     128 * KIB,
+     1,
+     0},
 };
 
 static void row_is_chosen(void **state)
