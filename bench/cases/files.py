@@ -9,7 +9,7 @@ case("modes", "each mechanism, random bytes", f"cp fcopy floor {all_modes} readw
     3:splice wall 1.00 2:sendfile; 4:copy_file_range wall 1.05 cp""")
 
 case("buffers", "equal buffers: two copies of each byte, and one", "cp readwrite-64K splice-64K readwrite-1M splice-1M threads-1")
-case("modes-cold", "each mechanism, cold cache", f"cp {all_modes}", cache="cold", rounds=12)
+case("modes-cold", "each mechanism, cold cache", f"cp fcopy {all_modes}", cache="cold", rounds=12)
 
 case("allocated", "the file of the works behind this project: made by fallocate, then read",
      "1:readwrite 2:sendfile fcopy cp java-streams java-transfer", source="allocated", rounds=12, bars="2:sendfile cpu 0.50 1:readwrite")
