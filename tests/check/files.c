@@ -6,8 +6,11 @@
 #include "part/part.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <stdint.h>
@@ -30,20 +33,27 @@ _Noreturn void need_failed(const char *what, const char *file, int line)
 	abort();
 }
 
-static unsigned char byte_at(uint64_t at, unsigned seed)
+/* The bytes at [8n, 8n + 8), as of a little-endian number. */
+static uint64_t word_at(uint64_t n, unsigned seed)
 {
-	uint64_t x = (at / 8 + 1) * 0x9e3779b97f4a7c15u + seed * 0xd1b54a32d192ed03u;
+	uint64_t x = (n + 1) * 0x9e3779b97f4a7c15u + seed * 0xd1b54a32d192ed03u;
 	x ^= x >> 29;
 	x *= 0xbf58476d1ce4e5b9u;
 	x ^= x >> 32;
-	return (unsigned char)(x >> (at % 8 * 8));
+	return htole64(x);
 }
 
 void fill(void *buf, size_t n, off_t at, unsigned seed)
 {
 	unsigned char *p = buf;
-	for (size_t i = 0; i < n; i++)
-		p[i] = byte_at((uint64_t)at + i, seed);
+	while (n > 0) {
+		const uint64_t word = word_at((uint64_t)at / 8, seed);
+		const size_t from = (size_t)at % 8, now = n < 8 - from ? n : 8 - from;
+		memcpy(p, (const unsigned char *)&word + from, now);
+		p += now;
+		at += (off_t)now;
+		n -= now;
+	}
 }
 
 static void put(int fd, off_t at, size_t n, unsigned seed)
@@ -86,6 +96,22 @@ void make_text(const char *name, const char *text)
 	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	need(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	need(close(fd) == 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+void remove_all(const char *pattern)
+{
+	glob_t found;
+	const int r = glob(pattern, GLOB_NOSORT, NULL, &found);
+	need(r == 0 || r == GLOB_NOMATCH);
+	for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
+		need(nftw(found.gl_pathv[i], remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+	globfree(&found);
 }
 
 /* Where the bytes [start, end) of both begin to differ; end: nowhere. */

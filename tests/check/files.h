@@ -28,6 +28,9 @@ void make_file(const char *name, off_t size, enum shape, unsigned seed);
 void write_at(const char *name, off_t at, size_t n, unsigned seed);
 void make_text(const char *name, const char *text);
 
+/* Removes what matches a pattern of glob(7), and all below it; nothing has to match. */
+void remove_all(const char *pattern);
+
 /* Equal in length and bytes; same_range: in the bytes [start, end) of both. */
 bool same_bytes(const char *a, const char *b);
 bool same_range(const char *a, const char *b, off_t start, off_t end);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
 #include <signal.h>
@@ -77,16 +76,10 @@ static void print_crash(int number)
 	sigaction(number, &before_crash, NULL); /* on return the same instruction faults again */
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static void remove_here(void)
 {
 	need(chdir("/") == 0);
-	need(nftw(here, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+	remove_all(here);
 }
 
 /* Asks by the plain system calls, so that a broken engine is not taken for a poor file system. */

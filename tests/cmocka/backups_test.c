@@ -126,7 +126,8 @@ static void once(void *arg)
 	options.copy.fsync = strcmp(now->call, "fsync") == 0;
 	options.backup = now->backup;
 	options.follow = FCOPY_FOLLOW_NEVER;
-	need(system("rm -rf d") == 0 && mkdir("d", 0755) == 0);
+	remove_all("d");
+	need(mkdir("d", 0755) == 0);
 	need(chmod("d", now->scene->shared ? 01777 : 0755) == 0);
 	put("src", NEW);
 	put("d/dst", OLD);

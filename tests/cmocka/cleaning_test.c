@@ -386,7 +386,8 @@ static uint64_t space; /* that the file of make_deep() takes */
 static int make_deep(int depth)
 {
 	struct stat st;
-	need(system("rm -rf top") == 0 && mkdir("top", 0700) == 0);
+	remove_all("top");
+	need(mkdir("top", 0700) == 0);
 	int top = open("top", O_RDONLY | O_DIRECTORY | O_CLOEXEC), at = dup(top);
 	for (; depth > 0; depth--) {
 		need(mkdirat(at, "d", 0700) == 0);
@@ -491,7 +492,9 @@ static int search(void)
 	    .api = FCOPY_API, .recursive = true, .notify = count_listed};
 	struct fcopy_error error;
 	char path[PATH_MAX], file[PATH_MAX + 32];
-	need(system("rm -rf top moved; mkdir -p top/z") == 0);
+	remove_all("top");
+	remove_all("moved");
+	need(mkdir("top", 0755) == 0 && mkdir("top/z", 0755) == 0);
 	for (int i = 0; i <= LEVELS; i++) {
 		name_level(path, i);
 		need(mkdir(path, 0700) == 0 || (i == 0 && errno == EEXIST));
@@ -551,8 +554,10 @@ static void names_are_exchanged(void **state)
 		bool seen = true;
 		for (int nth = 1; seen && nth < 100; nth++) {
 			need(chmod("victim", 04755) == 0);
-			need(system("rm -rf sub top; mkdir -p top/sub/below && chmod 0 top/sub") ==
-			     0);
+			remove_all("sub");
+			remove_all("top");
+			need(mkdir("top", 0755) == 0 && mkdir("top/sub", 0755) == 0);
+			need(mkdir("top/sub/below", 0755) == 0 && chmod("top/sub", 0) == 0);
 			int top = open("top", O_RDONLY | O_DIRECTORY);
 			fault_before(exchange_directory);
 			fault_set(calls[i], nth, 0);

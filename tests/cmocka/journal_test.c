@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,18 +57,6 @@ struct run {
 	enum scene scene;
 	unsigned kept; /* how often a part was there after the first run */
 };
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void remove_tree_at(const char *path)
-{
-	if (exists(path))
-		need(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
-}
 
 static void make_source(void)
 {
@@ -128,7 +115,7 @@ static void once_kept(void *arg)
 	assert_true(is_whole("dst"));
 	assert_int_equal(fcopy_clean(".", &clean, &error), 0);
 	assert_int_equal(names_in("."), 2);
-	remove_tree_at("dst");
+	remove_all("dst");
 }
 
 static void count_warnings(void *user, const struct fcopy_event *event)
@@ -172,7 +159,7 @@ static void once_continued(void *arg)
 	assert_true(is_whole("dst"));
 	assert_int_equal(fcopy_clean(".", &clean, &error), 0);
 	assert_int_equal(names_in("."), 2);
-	remove_tree_at("dst");
+	remove_all("dst");
 }
 
 /* A file. Success may leave something beside DST only with a warning. */
@@ -379,7 +366,8 @@ static void once_replaced(void *arg)
 	struct stat st;
 	struct failure fail = {.call = NULL};
 	replacement = arg;
-	need(system("rm -rf -- .fcopy-* *") == 0);
+	remove_all(".fcopy-*");
+	remove_all("*");
 	if (replacement->bring == bring_older)
 		make_older();
 	int here = open(".", O_RDONLY | O_DIRECTORY);
@@ -448,7 +436,7 @@ static void once_mirrored(void *arg)
 	assert_false(exists("dst/gone") || exists("dst/d/more") || exists("dst/.fcopy-mirror"));
 	assert_int_equal(names_in("."), 2);
 	assert_int_equal(names_in("src/d"), FILES);
-	remove_tree_at("dst");
+	remove_all("dst");
 }
 
 static void sweep(void **state)

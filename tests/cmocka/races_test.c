@@ -223,7 +223,8 @@ static void becomes_directory(void *arg)
 {
 	static struct fcopy_tree_report report;
 	const struct fcopy_options options = {.api = FCOPY_API};
-	need(system("rm -rf src d/dst") == 0);
+	remove_all("src");
+	remove_all("d/dst");
 	make_source();
 	int r = copy_tree(&options, *(const bool *)arg, &report);
 	if (r < 0)
@@ -248,7 +249,7 @@ static void cancelled(void *arg)
 	static struct fcopy_tree_report report;
 	const struct fcopy_options options = {
 	    .api = FCOPY_API, .fsync = true, .cancel = &cancel, .resume = *(const bool *)arg};
-	need(system("rm -rf d/dst*") == 0);
+	remove_all("d/dst*");
 	cancel = 0;
 	int r = copy_tree(&options, true, &report);
 	assert_int_equal(r == 0, exists("d/dst"));
@@ -282,7 +283,9 @@ static void source_gets_old_name(void **state)
 	(void)state;
 	need(mkdir("d", 0755) == 0);
 	for (int nth = 1; nth < 1000; nth++) {
-		need(system("rm -rf d/dst* src; mkdir src") == 0);
+		remove_all("d/dst*");
+		remove_all("src");
+		need(mkdir("src", 0755) == 0);
 		make_file("src/f", SIZE, DENSE, 1);
 		make_file("src/g", SIZE, DENSE, 1);
 		make_file("src/x", OLD_SIZE, DENSE, 2);
@@ -306,7 +309,7 @@ static void source_gets_old_name(void **state)
 /* As fcopy_clean() does, until a directory has its lock. */
 static void clean_up(void)
 {
-	need(system("rm -rf d/.fcopy-*") == 0);
+	remove_all("d/.fcopy-*");
 }
 
 static void new_directory_is_removed(void **state)
@@ -340,7 +343,8 @@ static void directory_has_name(void **state)
 	make_file("src/f", SIZE, DENSE, 1);
 	need(link("src/f", "src/g") == 0);
 	for (int nth = 1; nth == 1 || fault_seen(); nth++) {
-		need(system("rm -rf d/dst; mkdir -p d/dst/src") == 0);
+		remove_all("d/dst");
+		need(mkdir("d/dst", 0755) == 0 && mkdir("d/dst/src", 0755) == 0);
 		fault_before(make_directories);
 		fault_set(*state, nth, 0);
 		fault_on();
@@ -431,7 +435,7 @@ static void last_share(void *arg)
 	struct fcopy_options options = {.api = FCOPY_API, .shard = {.index = 0, .count = 2}};
 	static struct fcopy_report report;
 	(void)arg;
-	need(system("rm -rf d/dst*") == 0);
+	remove_all("d/dst*");
 	make_source();
 	need(fcopy_copy("src", "d/dst", &options, &report) == 0);
 	options.shard.index = 1;

@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -89,18 +88,6 @@ struct run {
 	enum scene scene;
 	int nth;
 };
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void remove_all(const char *path)
-{
-	if (exists(path))
-		need(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
-}
 
 static bool is_tree(enum scene scene)
 {

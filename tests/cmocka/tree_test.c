@@ -10,7 +10,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,18 +146,6 @@ static void make_tree(const char *top, unsigned seed)
 	need(mkfifo(name, 0644) == 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void remove_tree_at(const char *path)
-{
-	if (exists(path))
-		need(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
-}
-
 /* Every file of the destination has the source's bytes, or in a merge those that it had. */
 static unsigned count_whole(const char *top, bool old)
 {
@@ -248,7 +235,7 @@ static void check_names(const struct run *run, int r, const struct fcopy_tree_re
 					    (report->part[0] && exists(report->part)));
 	if (report->part[0]) {
 		count_whole(report->part, false);
-		remove_tree_at(report->part);
+		remove_all(report->part);
 	}
 	if (stuck[0]) { /* --clean recognises what could not be removed */
 		const struct fcopy_clean_options clean = {.api = FCOPY_API, .remove = remove_each};
@@ -256,8 +243,8 @@ static void check_names(const struct run *run, int r, const struct fcopy_tree_re
 		assert_int_equal(fcopy_clean(".", &clean, &error), 0);
 		assert_int_equal(names_in("."), 2 + exists("dst"));
 	}
-	remove_tree_at("dst.fcopy-part");
-	remove_tree_at("dst");
+	remove_all("dst.fcopy-part");
+	remove_all("dst");
 }
 
 /* Before the tree is copied, and after it. */
