@@ -54,6 +54,16 @@ large() {
 	return $status
 }
 
+# linked NAME COMPILER: libfcopy.a has code also if its objects had bytecode: a program that is built without -flto links.
+linked() {
+	local dir=$top/$1
+	printf '%s\n' '#include <fcopy.h>' 'int main(int n, char **a)' \
+		'{ static struct fcopy_report r; return fcopy_copy(a[n - 2], a[n - 1], 0, &r); }' >"$dir/link.c"
+	# shellcheck disable=SC2016,SC2046
+	$2 -fno-lto -Iinclude -o "$dir/link" "$dir/link.c" "$dir/libfcopy.a" $(make -s --eval='libs:;@echo $(LIBS)' libs) &&
+		"$dir/link" "$dir/link.c" "$dir/link.copy" && cmp "$dir/link.c" "$dir/link.copy"
+}
+
 # not_ok NAME TESTS: counts and shows the failure.
 not_ok() {
 	grep -A 8 '^not ok' "$top/$1/log" | head -n 30
@@ -80,6 +90,12 @@ try() {
 		all >"$dir/log" 2>&1; then
 		grep -A 4 -E "(error|warning):" "$dir/log" || tail -n 20 "$dir/log"
 		echo "$name: FAILED to build"
+		failed=$((failed + 1))
+		return
+	fi
+	if [[ $name == *-lto ]] && ! linked "$name" "${name%%-*}" >>"$dir/log" 2>&1; then
+		tail "$dir/log"
+		echo "$name: FAILED to link libfcopy.a without -flto"
 		failed=$((failed + 1))
 		return
 	fi

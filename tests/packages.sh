@@ -50,15 +50,25 @@ part_dist() {
 	equal 'build/fcopy-*.tar.gz'
 }
 
-# Two builds in different directories give equal packages, which lintian accepts.
+# Two builds in different directories give equal packages, which lintian accepts. They install, run and are removed.
 part_deb() {
-	local name
+	local name package installed=$work/installed
 	need dpkg-buildpackage dh lintian
 	for name in one two; do
 		([ -d "$work/$name" ] || checkout $name) && (cd "$work/$name" && make deb) || return
 	done
 	equal 'build/deb/*.deb'
-	lintian --allow-root --fail-on error,warning "$work"/one/build/deb/*.changes
+	lintian --allow-root --fail-on error,warning "$work"/one/build/deb/*.changes || return
+	[ "$(id -u)" = 0 ] || { echo "not installed: dpkg --root needs root"; return; }
+	mkdir -p "$installed"/var/lib/dpkg/{info,updates,triggers}
+	touch "$installed/var/lib/dpkg/status"
+	for package in fcopy libfcopy1 libfcopy-dev; do
+		dpkg --root="$installed" --force-depends,script-chrootless -i "$work"/one/build/deb/${package}_*.deb || return
+	done
+	"$installed/usr/bin/fcopy" "$installed/usr/bin/fcopy" "$work/copy" && cmp "$installed/usr/bin/fcopy" "$work/copy" &&
+		[ -e "$installed/usr/share/zsh/vendor-completions/_fcopy" ] || return
+	dpkg --root="$installed" -P fcopy libfcopy-dev libfcopy1 || return
+	! find "$installed" ! -type d | grep -vF "$installed/var/"
 }
 
 # in_debian SUITE: builds the packages in a bare system, and runs the autopkgtest with them installed.
