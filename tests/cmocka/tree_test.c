@@ -101,6 +101,8 @@ static const struct row {
     {"getrandom", input_output, FAILS, 1 << MERGED},
     {"getrandom", input_output, EITHER, FRESH | 1 << RESUMED},
     {"calloc", no_memory, EITHER, ALL},
+    {"malloc", no_memory, EITHER, ALL},
+    {"realloc", no_memory, EITHER, ALL},
     {"pthread_create", no_thread, CONTINUES, ALL},
     {"ioctl", unsupported, CONTINUES, ALL},
 };
