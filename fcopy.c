@@ -18,20 +18,19 @@
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse;
  *                     range, file; tree, list, read and outline (the list of a tree), entries
  *                     (batches for the walk of src/tree), finish (the commit)
- *   src/source/       reader of directories, climb (to those above); filter (which entries are
- *                     copied: --exclude, patterns and lists), pattern
+ *   src/source/       reader (of directories, and climbs to those above); filter (which entries are
+ *                     copied: --exclude, patterns and lists; paths), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
  *                     turn), operands, single (no directory), parents; root (a directory),
- *                     finished (what --resume compares), home (where a new tree is built), commit;
- *                     walk (reads directories), census (for progress); entry (one name), facts and
- *                     facts_again (what is known of it), update (is it equal, and gets
- *                     attributes), enter (subdirectories), displace (backups), links, hard_link,
- *                     special (all that is not copied), resume, prune (outdated entries);
- *                     directory (its end), rivals, namesakes and inodes (names that lead to one
- *                     file in DST), aside (where others can exchange names), admit (the owner to a
- *                     read-only directory), mirror and mirror_remove (what SRC lacks), flush,
- *                     inside (DST below SRC); pool, tuner and tuning (threads), helping (with
- *                     large files), opened (directories); report, report_entry
+ *                     finished (what --resume compares), home (where a new tree is built), commit,
+ *                     inside (DST below SRC); walk (reads directories), threads and tuner (how
+ *                     many), census (for progress), pool (of work); entry (one name), regular (a
+ *                     file), facts (what is known of it), update (is it equal, and gets
+ *                     attributes), enter (subdirectories), displace (backups, other types), links,
+ *                     hard_link, special (all that is not copied), resume, prune (outdated
+ *                     entries); directory (its end), permissions, opened (descriptors); rivals and
+ *                     inodes (names that lead to one file in DST), aside (where others can exchange
+ *                     names), mirror and mirror_remove (what SRC lacks); report, report_entry
  *   src/copy/         policy: conflicts (options that exclude each other), rules (what options
  *                     demand of SRC, DST and the mode), copy (opens), complete (--resume), run (up
  *                     to the commit), settle (before and after the commit), notify (warnings),

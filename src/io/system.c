@@ -5,6 +5,7 @@
 #include "system.h"
 #include "libc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #define EXFAT_MAGIC    0x2011bab0 /* not in linux/magic.h before 5.7 */
 #define NTFS3_MAGIC    0x7366746e
@@ -133,6 +135,14 @@ int system_is_mount_root(int fd)
 	    !(sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
 		return -1;
 	return !!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* With FUSE syncfs(2) fails with ESTALE for files that were removed since they were written, and
+ * has written the others back (Linux 6.18, writeback_cache). */
+int system_sync(int fd)
+{
+	const int err = syncfs(fd) < 0 ? errno : 0;
+	return err == ESTALE && system_has(fd, SYSTEM_SERVED) ? 0 : -err;
 }
 
 #ifndef STATX_MNT_ID

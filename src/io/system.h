@@ -39,6 +39,8 @@ bool system_has(int fd, enum system_property);
 /* Is the open directory the root of a mount? 1; 0: no, as a subvolume of btrfs, which has another
  * device than the directory above it; -1: the kernel does not say. */
 int system_is_mount_root(int fd);
+/* Writes back what is cached of a file system, as far as syncfs(2) does. Returns 0 or -errno. */
+int system_sync(int fd);
 /* Does a file keep its inode number as long as it exists, also for the next mount? */
 bool system_numbers_last(int fd);
 /* The step in which all file systems of this type store modification times, in ns; 0: they store

@@ -46,6 +46,20 @@ struct table_row *table_add(struct table *t, uint64_t key)
 	return row;
 }
 
+/* The rows after it that do not belong before the gap move into it. */
+void table_remove(struct table *t, struct table_row *row)
+{
+	const size_t mask = t->rows - 1;
+	size_t gap = (size_t)(row - t->row);
+	for (size_t i = (gap + 1) & mask; t->row[i].key; i = (i + 1) & mask)
+		if (((i - t->row[i].key) & mask) >= ((i - gap) & mask)) {
+			t->row[gap] = t->row[i];
+			gap = i;
+		}
+	t->row[gap] = (struct table_row){0};
+	t->used--;
+}
+
 void table_free(struct table *t)
 {
 	free(t->row);

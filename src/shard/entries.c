@@ -9,11 +9,10 @@
 #include "job.h"
 #include "tree.h"
 #include "tree/directory.h"
-#include "tree/inodes.h"
+#include "tree/entry.h"
 #include "tree/pool.h"
 #include "tree/report.h"
 #include "tree/root.h"
-#include "tree/walk.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -301,14 +300,14 @@ static struct listed *check_next(struct worker *w)
  * these lines. */
 static void check_line(struct worker *w, const struct entry *e)
 {
-	const struct shard_tree *s = w->tree->sharing;
+	struct shard_tree *s = w->tree->sharing;
 	const struct line *l = line_of(e);
 	struct stat st;
 	int new = 1;
 	const bool there = fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!there && errno != ENOENT)
 		report_call(w, e, "stat", entry_dst, errno);
-	else if (there && l->first == 0 && (new = inodes_add(s->copies, &st)) <= 0)
+	else if (there && l->first == 0 && (new = inodes_add(&s->copies, &st)) <= 0)
 		report_refusal(w, e, entry_dst, new < 0 ? -new : EEXIST,
 			       "is the copy of another entry, too");
 	else if (!there || (st.st_mode ^ l->entry.st.st_mode) & S_IFMT ||
@@ -335,15 +334,12 @@ int entries_check(struct shard_tree *s)
 	t->root.doubtful = false;
 	s->checked = 0;
 	s->failed = 0;
-	s->copies = inodes_new();
-	if (!s->copies)
-		return job_fail(&s->job, NULL, "malloc", ENOMEM);
+	s->copies = (struct inodes)INODES_EMPTY;
 	int r = shard_walk(s, &chunks, NULL);
 	t->root.doubtful |= s->working != NULL; /* a line was not met */
 	while (s->working)
 		work_end(&s->working);
-	inodes_free(s->copies);
-	s->copies = NULL;
+	inodes_free(&s->copies);
 	if (r == 0)
 		r = s->failed;
 	if (r == 0 && tree_stopped(t))
@@ -423,8 +419,7 @@ int shard_walk(struct shard_tree *s, const struct batches *batches, struct line 
 	if (!d)
 		return job_fail(&s->job, NULL, "malloc", ENOMEM);
 	(void)!fstat(s->root.dst, &st);
-	t->root.dst_dev = st.st_dev;
-	t->root.dst_ino = st.st_ino;
+	t->root.dst = inode_of(&st);
 	t->root.ground = s->ground;
 	t->sharing = s;
 	t->batches = batches;

@@ -9,11 +9,9 @@
 #include "io/hash.h"
 #include "tree.h"
 #include "tree/directory.h"
-#include "tree/links.h"
+#include "tree/entry.h"
 #include "tree/report.h"
 #include "tree/root.h"
-#include "tree/update.h"
-#include "tree/walk.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -11,9 +11,8 @@
 #include "io/io.h"
 #include "job.h"
 #include "tree/directory.h"
-#include "tree/links.h"
+#include "tree/entry.h"
 #include "tree/report.h"
-#include "tree/walk.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -263,8 +262,7 @@ static int list_walk(struct lister *l, const struct operand *from, int dst)
 	}
 	if (dst >= 0)
 		(void)!fstat(dst, &st);
-	t->root.dst_dev = st.st_dev;
-	t->root.dst_ino = st.st_ino;
+	t->root.dst = inode_of(&st);
 	d->src_path = from->path;
 	d->dst_path = t->report->dst;
 	const uint64_t failures = t->root.failures;

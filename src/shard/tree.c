@@ -239,7 +239,7 @@ int shard_copy_root(struct tree *t, const struct operand *from, const struct ope
 	t->root.ground = (struct ground){.fresh = true}; /* of a walk that only lists */
 	t->differs = false;
 	t->root.failures = 0;
-	t->root.src_dev = from->place.st.st_dev;
+	t->root.src.dev = from->place.st.st_dev;
 	t->umask = temporary_umask();
 	int r = tree_begin(&s, t, from, to);
 	if (r == 0)

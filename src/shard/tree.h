@@ -18,12 +18,12 @@ struct shard_tree {
 	struct job job;
 	struct fcopy_error error; /* of the job; other failures are reported where they happen */
 	char reason[128];
-	pthread_mutex_t lock;  /* of the job, while several threads copy */
-	struct ground ground;  /* of the walks that copy */
-	int failed;            /* why the job ends in this pass, or 0; atomic */
-	struct work *working;  /* chunks of entries.c that are not finished; under the lock */
-	struct inodes *copies; /* those that the commit has found, if it looks at each ... */
-	unsigned checked;      /* ... and of how many chunks it has */
+	pthread_mutex_t lock; /* of the job, while several threads copy */
+	struct ground ground; /* of the walks that copy */
+	int failed;           /* why the job ends in this pass, or 0; atomic */
+	struct work *working; /* chunks of entries.c that are not finished; under the lock */
+	struct inodes copies; /* those that the commit has found, if it looks at each ... */
+	unsigned checked;     /* ... and of how many chunks it has */
 };
 
 /* tree.c: of shared_copy. */

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "filter.h"
-#include "pattern.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,8 +65,7 @@ static bool filter_rules_exclude(const struct filter *f, const char *path, bool 
 	return false;
 }
 
-/* Orders a directory directly before what is below it. */
-static int filter_compare(const char *a, const char *b)
+int path_compare(const char *a, const char *b)
 {
 	for (; *a && *a == *b; a++, b++)
 		;
@@ -78,13 +76,16 @@ static int filter_compare(const char *a, const char *b)
 
 static int filter_compare_names(const void *a, const void *b)
 {
-	return filter_compare(*(char *const *)a, *(char *const *)b);
+	return path_compare(*(char *const *)a, *(char *const *)b);
 }
 
-static bool filter_is_below(const char *path, const char *top)
+const char *path_below(const char *path, const char *top)
 {
-	size_t length = strlen(top);
-	return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0');
+	size_t n = strlen(top);
+	n -= n > 0 && top[n - 1] == '/';
+	return strncmp(path, top, n) == 0 && (n == 0 || path[n] == '/' || path[n] == '\0')
+		   ? path + n
+		   : NULL;
 }
 
 /* Index of the first name that does not come before the path. */
@@ -93,7 +94,7 @@ static size_t filter_search(const struct filter *f, const char *path)
 	size_t low = 0, high = f->names;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (filter_compare(f->name[middle], path) < 0)
+		if (path_compare(f->name[middle], path) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -109,7 +110,7 @@ static bool filter_is_listed(struct filter *f, const char *path)
 		__atomic_store_n(&f->found[at], true, __ATOMIC_RELAXED);
 		return true;
 	}
-	if (at < f->names && filter_is_below(f->name[at], path))
+	if (at < f->names && path_below(f->name[at], path))
 		return true;
 	if (!f->recursive || f->whole)
 		return f->whole;
@@ -176,34 +177,41 @@ static int filter_add_rule(struct filter *f, const struct fcopy_pattern *p)
 	return 0;
 }
 
-/* Removes leading ./ and repeated and trailing slashes. The name may not leave SRC. */
-static int filter_add_name(struct filter *f, const char *text)
+int path_clean(const char *text, char **clean)
 {
-	char *name = malloc(strlen(text) + 1), *to = name;
-	if (!name)
+	char *to = *clean = malloc(strlen(text) + 1);
+	if (!to)
 		return -ENOMEM;
-	for (const char *part = text; *part;) {
-		const size_t length = strcspn(part, "/");
-		if (length == 2 && strncmp(part, "..", 2) == 0) {
-			free(name);
+	for (size_t length; *(text += strspn(text, "/")); text += length) {
+		length = strcspn(text, "/");
+		if (length == 2 && strncmp(text, "..", 2) == 0) {
+			free(*clean);
 			return -EINVAL;
 		}
-		if (length > 0 && !(length == 1 && *part == '.')) {
-			if (to != name)
-				*to++ = '/';
-			memcpy(to, part, length);
-			to += length;
-		}
-		part += length;
-		part += *part == '/';
+		if (length == 1 && *text == '.')
+			continue;
+		if (to > *clean)
+			*to++ = '/';
+		memcpy(to, text, length);
+		to += length;
 	}
 	*to = '\0';
-	if (to == name) { /* SRC itself, or with all that is below */
+	return 0;
+}
+
+/* The name may not leave SRC. */
+static int filter_add_name(struct filter *f, const char *text)
+{
+	char *name;
+	const int r = path_clean(text, &name);
+	if (r < 0)
+		return r;
+	if (name[0]) {
+		f->name[f->names++] = name;
+	} else { /* SRC itself, or with all that is below */
 		f->whole |= f->recursive;
 		free(name);
-		return 0;
 	}
-	f->name[f->names++] = name;
 	return 0;
 }
 

@@ -28,6 +28,9 @@
 
 #include "fcopy.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct filter;
 
 /* Returns 0 and the filter in *filter, or NULL there if nothing is filtered; or -EINVAL with the
@@ -46,5 +49,32 @@ bool filter_needs_types(const struct filter *);
 
 /* The next name of the list that no entry had, or NULL. *at is 0 before the first call. */
 const char *filter_missing(const struct filter *, size_t *at);
+
+/* Paths. */
+
+/* *clean: the path without leading and trailing slashes, repeated slashes and components that are
+ * ., which the caller frees. Returns 0; -EINVAL: it has the component ..; or -ENOMEM. */
+int path_clean(const char *text, char **clean);
+/* Orders paths so that what is below a directory follows it at once. */
+int path_compare(const char *a, const char *b);
+/* Is it the directory `top`, or below it? Returns the rest of the path then, which begins with a
+ * slash unless it or `top` is empty; or NULL. */
+const char *path_below(const char *path, const char *top);
+
+/* One pattern with wildcards: pattern.c. A match takes at most as many steps as the pattern has
+ * characters for each character of the path, whatever the stars. */
+
+struct pattern;
+
+/* Returns NULL if there is no memory. */
+struct pattern *pattern_new(const char *text);
+void pattern_free(struct pattern *);
+
+/* Does it have **, which matches slashes? */
+bool pattern_spans(const struct pattern *);
+
+/* Does the pattern match the text from its start to its end? With `anywhere`, from the first
+ * character after any slash is enough, too. */
+bool pattern_match(const struct pattern *, const char *text, bool anywhere);
 
 #endif

@@ -6,7 +6,7 @@
  * place keep what it has reached.
  */
 #define _GNU_SOURCE
-#include "pattern.h"
+#include "filter.h"
 
 #include <fnmatch.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The only reader of directories: the names one by one, in the memory of the caller, because a
- * directory may be huge. reader.h reads them all.
+ * directory may be huge; or all of them; and the directories above one.
  */
 #ifndef SOURCE_READER_H
 #define SOURCE_READER_H
@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define READER_SIZE ((size_t)32 << 10) /* bytes: as few calls as readdir(3) makes */
@@ -66,5 +67,10 @@ void names_free(struct name_list *list);
 bool names_have(const struct name_list *list, const char *name);
 /* The index of the first name that does not come before the text. */
 size_t names_from(const struct name_list *list, const char *text);
+
+/* Goes up by ".." from the open directory `dir` to the root, and visits both and all between. Ends
+ * early if visit() returns true. Returns 1 then; 0: the root was visited; or -errno with the call.
+ */
+int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, struct failure *);
 
 #endif

@@ -9,9 +9,9 @@
  */
 #define _GNU_SOURCE
 #include "displace.h"
+#include "entry.h"
 #include "report.h"
 #include "rivals.h"
-#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ int aside_replace(struct worker *w, const struct entry *e, const struct making *
 	struct stat old;
 	const bool claims = rivals_possible(w->tree) &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	if (claims && !rivals_claim_new(w->tree, e, &old))
+	if (claims && !rivals_claim(w->tree, e, &old))
 		return RESULT_RIVAL;
 	const int r = aside_make(w, e, m, true, fail);
 	if (claims && (r == RESULT_TAKEN || r == -EISDIR))

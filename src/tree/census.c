@@ -5,9 +5,9 @@
  */
 #define _GNU_SOURCE
 #include "copy/move.h"
+#include "directory.h"
 #include "report.h"
 #include "source/reader.h"
-#include "walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ static void census_directory(struct census *c, int fd, unsigned depth)
 static void census_wait(struct census *c)
 {
 	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += (long)(PATIENCE * 1e9);
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
@@ -147,11 +147,14 @@ struct census *census_start(const struct tree *t, const struct directory *root)
 		return NULL;
 	*c = (struct census){.tree = t,
 			     .src = root->src,
-			     .dev = t->root.src_dev,
+			     .dev = t->root.src.dev,
 			     .bytes = __atomic_load_n(&p->bytes, __ATOMIC_RELAXED),
 			     .entries = __atomic_load_n(&p->entries, __ATOMIC_RELAXED),
-			     .lock = PTHREAD_MUTEX_INITIALIZER,
-			     .wake = PTHREAD_COND_INITIALIZER};
+			     .lock = PTHREAD_MUTEX_INITIALIZER};
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &clock);
 	if (cpus_start_thread(&c->thread, census_run, c) == 0)
 		return c;
 	free(c); /* the progress has no total then */

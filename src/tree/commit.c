@@ -244,7 +244,7 @@ static int commit_flush(struct building *r)
 	struct failure fail = {.call = "syncfs"};
 	const bool durable = r->tree->options->copy.fsync || r->tree->shared;
 	int result = durable ? flush_tree(r->dst, r->tree->root.ground.flush == FLUSH_EACH, &fail)
-			     : flush_page_cache(r->dst);
+			     : system_sync(r->dst);
 	if (result < 0)
 		return commit_fail_flush(r, fail.call, -result);
 	r->tree->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
@@ -293,8 +293,8 @@ int commit_root(struct building *r, struct directory *d, struct outcome *o)
 		return result;
 	if (HOW_IS(&r->slot, HOW_INVISIBLE) && (result = commit_move(r)) < 0)
 		return commit_fail_rename(r, -result);
-	if (durable && (result = commit_flush_parent(r)) < 0)
-		r->slot.how = HOW_NONE; /* it has its name */
+	r->slot.stage = SLOT_NAMED;
+	result = durable ? commit_flush_parent(r) : 0;
 	commit_close_part(r, false);
 	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
 	t->root.committed = true;
@@ -321,7 +321,7 @@ static enum fate commit_fate(const struct building *r, int result)
 	    .failed = t->root.failures > 0,
 	    .goes_on = t->options->keep_going && !t->root.doubtful,
 	    .fresh = root_is_new(r),
-	    .committed = r->committed,
+	    .committed = r->committed || r->slot.stage == SLOT_NAMED,
 	    .part = r->part.fd >= 0,
 	    .published = r->part.published,
 	    .unsound = r->unsound,

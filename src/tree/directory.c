@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A directory that is being copied: its memory, its attributes, and its end when everything below
- * it is finished.
+ * A directory that is being copied: its memory, its attributes, its flush, and its end when
+ * everything below it is finished.
  */
 #define _GNU_SOURCE
 #include "directory.h"
@@ -9,13 +9,13 @@
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "endpoints/xattr.h"
-#include "mirror.h"
-#include "opened.h"
+#include "entry.h"
+#include "io/io.h"
+#include "io/system.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
 #include "root.h"
-#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +95,7 @@ void directory_warn_mode(struct worker *w, struct directory *d, int err)
 {
 	struct fcopy_error error;
 	error_call(&error, "fchmod", entry_dst, err);
-	report_warning(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	report_warning(w, &ENTRY(d, ""), &error);
 }
 
 /* Has a directory that was there before other attributes than it is to get? */
@@ -124,7 +124,7 @@ struct outcome directory_outcome(struct tree *t, const struct directory *d)
 void directory_set_attributes(struct worker *w, struct directory *d)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	const struct entry e = ENTRY(d, "");
 	int lost = preserve_open(w, &e, d->src, d->dst, &d->st);
 	const struct tree *t = w->tree;
 	struct stat now;
@@ -176,6 +176,86 @@ static bool directory_is_exact(const struct directory *d)
 	return reader_close(&r) == 0 && count == d->present;
 }
 
+/* syncfs(2) writes the page cache of every file system back. Those on top of a user-space process,
+ * a protocol or another file system may then hold the data in a cache of their own, or not report
+ * lost data: only fsync(2) flushes that cache and reports the loss. */
+
+bool flush_needs_each(const struct tree *t, int dst)
+{
+	return (t->options->copy.fsync || t->shared) && system_has(dst, SYSTEM_BLIND);
+}
+
+enum flushing flush_find(const struct tree *t, int dst, bool whole)
+{
+	if (flush_needs_each(t, dst))
+		return FLUSH_EACH;
+	return !t->options->copy.fsync ? FLUSH_NONE : whole ? FLUSH_WHOLE : FLUSH_FILES;
+}
+
+bool flush_all(const struct tree *t, int dst)
+{
+	const unsigned type = system_type(dst);
+	return t->root.ground.flush == FLUSH_EACH ||
+	       (type && !system_type_has(type, SYSTEM_BLIND) && syncfs(dst) == 0);
+}
+
+/* In a merge another file system can be mounted below the operand's directory. Flushes it if this
+ * directory is the uppermost one on it: the syncfs(2) at the end does not reach it. */
+static int flush_mount(struct tree *t, struct directory *d, struct failure *fail)
+{
+	const dev_t dev = opened_inode(t, d).dev, above = opened_inode(t, d->parent).dev;
+	if (!dev || !above)
+		return fail_at(fail, "fstat");
+	if (dev == t->root.dst.dev)
+		return 0;
+	if (flush_needs_each(t, d->dst))
+		return fail_if(fail, io_flush_directory(d->dst), "fsync");
+	return dev != above ? fail_if(fail, system_sync(d->dst), "syncfs") : 0;
+}
+
+static int flush_below(struct tree *t, struct directory *d, struct failure *fail)
+{
+	if (t->root.ground.flush == FLUSH_EACH)
+		return fail_if(fail, io_flush_directory(d->dst), "fsync");
+	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marked))
+		return 0;
+	return flush_mount(t, d, fail);
+}
+
+int flush_directory(struct tree *t, struct directory *d, struct failure *fail)
+{
+	const int r = flush_below(t, d, fail);
+	if (r == 0)
+		return 0;
+	__atomic_store_n(&t->mirror.unsafe, true, __ATOMIC_RELAXED);
+	/* A directory that cannot be read is open as O_PATH. Only --fsync promises a flush. */
+	return r == -EBADF && !t->options->copy.fsync ? 0 : r;
+}
+
+/* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it may
+ * fail, as system_sync() says. */
+int flush_tree(int fd, bool each, struct failure *fail)
+{
+	int r = each ? fail_if(fail, io_flush_directory(fd), "fsync") : 0;
+	if (r < 0 || (each && !system_has(fd, SYSTEM_SYNCS_ALL)))
+		return r;
+	return syncfs(fd) < 0 ? fail_at(fail, "syncfs") : 0;
+}
+
+int flush_singles(struct tree *t, int directory, struct failure *fail)
+{
+	if (!t->options->copy.fsync)
+		return 0;
+	double start = io_now();
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fail_at(fail, "open");
+	int r = flush_tree(fd, flush_needs_each(t, fd), fail);
+	close(fd);
+	t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
+	return r;
+}
+
 static void directory_flush(struct worker *w, struct directory *d)
 {
 	struct fcopy_error error;
@@ -184,7 +264,7 @@ static void directory_flush(struct worker *w, struct directory *d)
 	if (r == 0)
 		return;
 	error_call(&error, fail.call, entry_dst, -r);
-	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	report_failure(w, &ENTRY(d, ""), &error);
 }
 
 /* A rename onto an existing file changes the times of its directory, where cp(1), which overwrites
@@ -207,7 +287,7 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	error_call(&error, "open", entry_src, err);
 	if (err == ESTALE)
 		error.reason = "this directory or its copy was moved or replaced";
-	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	report_failure(w, &ENTRY(d, ""), &error);
 	__atomic_store_n(&w->tree->mirror.unsafe, true, __ATOMIC_RELAXED); /* a mount point? */
 	d->names = NAMES_LOST;
 }
@@ -268,50 +348,6 @@ void directory_release(struct worker *w, struct directory *d)
 
 void directory_note_inode(struct directory *d, const struct stat *dst)
 {
-	d->dst_dev = dst->st_dev;
-	d->dst_ino = dst->st_ino;
-	d->known = true;
+	d->dst_inode = inode_of(dst);
 	d->sharing = private_is_shared(dst) ? SHARING_LIKELY : SHARING_NONE;
-}
-
-/* The permissions of new directories: what mkdir(2) leaves of the source's, and what they have
- * during the copy. */
-
-bool permissions_are_hidden(const struct tree *t)
-{
-	const unsigned last = FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_MODE;
-	return t->root.ground.foreign && t->options->copy.preserve & last &&
-	       !t->root.ground.fixed_modes;
-}
-
-int permissions_admit_owner(int parent, const char *name)
-{
-	struct stat st;
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	mode_t lacks = 0700 & ~st.st_mode;
-	if (lacks && fchmodat(parent, name, (st.st_mode & 07777) | lacks, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return (int)lacks;
-}
-
-/* A default ACL replaces the umask (acl(5)). A directory inherits the one that it was created
- * under. */
-mode_t permissions_left(const struct tree *t, int fd)
-{
-	mode_t mode;
-	return acl_default_mode(fd, &mode) ? mode : 0777 & ~t->umask;
-}
-
-int permissions_set(int fd, mode_t mode)
-{
-	struct stat st;
-	if ((fstat(fd, &st) == 0 && (st.st_mode & 07777) == mode) || fchmod(fd, mode) == 0)
-		return 0;
-	return -errno;
-}
-
-bool permissions_are_fixed(int err)
-{
-	return err == EPERM || err == ENOSYS || err == EOPNOTSUPP;
 }

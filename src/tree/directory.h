@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * A directory that is being copied: its attributes, and its end.
+ * A directory that is being copied: how it is opened and walked, its attributes, and its end.
  */
 #ifndef TREE_DIRECTORY_H
 #define TREE_DIRECTORY_H
 
 #include "tree.h"
+
+#include <errno.h>
 
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
 				const struct stat *);
@@ -36,7 +38,26 @@ bool directory_gives_no_acl(struct directory *);
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);
 
-/* The permissions of new directories. */
+/* Flushes what was copied. */
+
+/* Must the copy below this directory be flushed entry by entry to be durable? */
+bool flush_needs_each(const struct tree *, int dst);
+/* How is the copy below this directory flushed? whole: it is a new tree. */
+enum flushing flush_find(const struct tree *, int dst, bool whole);
+/* Flushes a complete directory below the operand's if so, and, with --fsync or in a mirror, a file
+ * system that is mounted there. Returns 0 or -errno with the call; then, too, a mirror's marker
+ * stays. */
+int flush_directory(struct tree *, struct directory *, struct failure *);
+/* Flushes the rest when everything below the operand's directory is complete. each: every entry was
+ * flushed. Returns 0 or -errno with the call. */
+int flush_tree(int fd, bool each, struct failure *);
+/* Is all that was copied below this directory on the disk now? Flushes it if need be. */
+bool flush_all(const struct tree *, int dst);
+/* Flushes the links and special files that single operands made in this directory, a descriptor.
+ * Returns 0 or -errno with the call. */
+int flush_singles(struct tree *, int directory, struct failure *);
+
+/* The permissions of new directories: permissions.c. */
 
 /* The permissions that mkdir(2) left of 0777 below this directory, or leaves. */
 mode_t permissions_left(const struct tree *, int fd);
@@ -74,5 +95,66 @@ void admit_end(struct tree *, struct directory *);
  * restores the mode that *st has. */
 bool admit_open(int fd, const struct stat *st);
 void admit_close(int fd, const struct stat *st);
+
+/* Which directories are open, and which are closed for now: opened.c. */
+
+/* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and
+ * is neither flushed nor given attributes. Returns a descriptor, or -1 with errno. */
+int directory_open(const struct tree *, int parent, const char *name);
+/* Opens the directory that a symlink of this user or of root leads to, with O_RDONLY or O_PATH.
+ * Returns a descriptor, or -1 with errno. EPERM: it is another user's, and could lead to any
+ * directory of this user; ENOTDIR: it is no symlink, or leads to no directory; ENOENT: it leads
+ * nowhere. */
+int directory_follow(int parent, const char *name, int flags);
+/* The same for one that was there, and may be a symlink with options.keep_directory_symlink. EPERM:
+ * it is another user's. */
+int directory_open_old(const struct tree *, int parent, const char *name);
+/* For one walk below the operand's directory, which stays open. */
+void opened_start(struct tree *, const struct directory *root);
+/* A subdirectory was opened; until opened_use it may be closed again. */
+void opened_add(struct tree *, struct directory *);
+/* Opens it again if need be, and keeps it open until opened_unuse. Returns 0, -ESTALE if its name
+ * is of another directory now, or -errno. */
+int opened_use(struct tree *, struct directory *);
+void opened_unuse(struct tree *, struct directory *);
+/* Closes a subdirectory that is in use, for ever. */
+void opened_end(struct tree *, struct directory *);
+/* Should directories be read to their end, so that they can be closed? */
+bool opened_are_many(struct tree *);
+/* Which inode the directory in the destination is. */
+struct inode opened_inode(struct tree *, struct directory *);
+/* Does the name of this directory in SRC, which is open, still lead to it? Not after it was moved,
+ * replaced or removed: then what it lists no longer says what SRC has. If not, errno is that of the
+ * look, or ESTALE. */
+bool opened_has_name(struct tree *, struct directory *);
+/* Has SRC nothing of this name now? False of the operand's directory, and if that cannot be seen.
+ */
+bool opened_is_lacking(struct tree *, const struct directory *);
+/* Does this errno mean that it was moved, replaced or removed? */
+static inline bool opened_is_gone(int err)
+{
+	return err == ESTALE || err == ENOENT || err == ENOTDIR || err == ELOOP;
+}
+
+/* Reads directories, and passes what is in them to the pool: walk.c. */
+
+/* Copies everything below root, whose `pending` is 1, in tree->threads threads. */
+void walk_tree(struct tree *, struct directory *root);
+void walk_entry(struct tree *, const struct entry *); /* copies one entry in this thread */
+
+/* Subdirectories. */
+
+/* Opens or creates a subdirectory; pushes what is in it. Takes fd. */
+void directory_enter(struct worker *, const struct entry *, int fd, const struct stat *);
+/* Creates an empty directory with mode 0700, for a mount point that cannot be read. */
+void directory_make_mount_point(struct worker *, const struct entry *);
+
+/* Counts what a tree will copy, for the progress line. */
+
+/* Starts to count the entries and bytes of a tree for options.progress, if the caller
+ * wants that; stops it. NULL: nothing is counted. */
+struct census;
+struct census *census_start(const struct tree *, const struct directory *root);
+void census_stop(struct census *);
 
 #endif

@@ -5,8 +5,9 @@
 #include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
-#include "inodes.h"
+#include "endpoints/slot.h"
 #include "io/io.h"
+#include "io/system.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
@@ -75,13 +76,13 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	const struct entry *e = d->entry;
 	struct tree *t = w->tree;
 	const struct stat *src = &w->facts.src;
-	const struct entry named = {.dir = e->dir, .name = name, .as = name};
+	const struct entry named = ENTRY(e->dir, name);
 	struct stat st;
 	char path[PATH_MAX];
 	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	*met = there ? st.st_ino : 0;
 	*source = there && same_inode(src, &st);
-	if (there && (inodes_has(t->backups, &st) || rivals_made(t, &named, &st) ||
+	if (there && (inodes_has(&t->set[SET_BACKUPS], &st) || rivals_made(t, &named, &st) ||
 		      same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -129,7 +130,7 @@ static int displace_choose_again(struct backup *b, struct failure *fail)
 static int displace_note(struct backup *b, const struct stat *st)
 {
 	struct tree *t = ((const struct displaced *)b->arg)->worker->tree;
-	const int r = inodes_add(t->backups, st);
+	const int r = inodes_add(&t->set[SET_BACKUPS], st);
 	if (r < 0)
 		tree_stop(t, -r);
 	return r < 0 ? r : 0;
@@ -167,10 +168,13 @@ static int displace_prepare(struct worker *w, const struct entry *e, struct disp
 
 static void displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
 {
+	struct fcopy_error error;
 	if (call)
-		report_call(w, e, call, entry_dst, -r);
+		error_call(&error, call, entry_dst, -r);
 	else
-		report_unsuitable(w, e, entry_dst, -r, "its backup would replace SRC");
+		error_refuse_operand(&error, entry_dst, -r, "its backup would replace SRC",
+				     FCOPY_ADVICE_NONE);
+	report_failure(w, e, &error);
 }
 
 /* The copy has its name, and the older backup, which has a drawn name, is not needed. */
@@ -183,9 +187,93 @@ static void displace_report_left(struct worker *w, const struct entry *e, const 
 	report_warning(w, e, &error);
 }
 
+/* An entry of DST has another type than its source. */
+
+static int clear_return(const struct entry *e, struct cleared *c)
+{
+	return c->aside ? old_return(&c->old, e->as)
+			: private_rename(e->dir->dst, c->name, e->dir->dst, e->as);
+}
+
+/* Takes the name of the entry away. Where a directory cannot be renamed into another one, it gets a
+ * drawn name: if the process is killed then, nothing shows to whom it belongs, and it stays.
+ * Returns 0, RESULT_UNFIT, or -errno, reported. */
+static int clear_rename(struct worker *w, const struct entry *e, struct cleared *c)
+{
+	const int dir = e->dir->dst;
+	struct stat before, now;
+	struct failure fail;
+	if (fstatat(dir, e->as, &before, AT_SYMLINK_NOFOLLOW) < 0)
+		return RESULT_UNFIT;
+	c->aside = old_take(&c->old, dir, e->as) == 0;
+	if (c->aside)
+		strcpy(c->name, c->old.at.name);
+	else if (slot_displace(dir, e->as, false, c->name, &fail) < 0) {
+		c->name[0] = '\0';
+		return RESULT_UNFIT;
+	}
+	const int at = c->aside ? c->old.fd : dir;
+	if (fstatat(at, c->aside ? e->as : c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !((now.st_mode ^ before.st_mode) & S_IFMT) &&
+	    (now.st_ino == before.st_ino || !system_has(dir, SYSTEM_LOCAL)))
+		return 0;
+	(void)!clear_return(e, c);
+	if (c->aside)
+		old_end(&c->old);
+	c->name[0] = '\0';
+	return report_refusal(w, e, entry_dst, ESTALE, "was replaced during the run: not removed");
+}
+
+int displace_clear(struct worker *w, const struct entry *e, struct cleared *c)
+{
+	struct tree *t = w->tree;
+	*c = (struct cleared){.aside = false};
+	if (rivals_share(t, e))
+		return rivals_report(w, e);
+	const int may = mirror_may_remove(w, e);
+	if (may < 0)
+		return may;
+	/* Another entry may have found it right, or entered it, since decide() was asked. */
+	if (w->facts.exists && !rivals_claim(t, e, &w->facts.old))
+		return rivals_report(w, e);
+	const int r = t->options->dry_run ? RESULT_UNFIT : clear_rename(w, e, c);
+	return r == RESULT_UNFIT ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
+}
+
+/* Is it gone, or has it its name again? */
+static bool clear_is_away(struct worker *w, const struct entry *e, struct cleared *c, bool made)
+{
+	struct stat st;
+	if (!made) {
+		const bool free = fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+				  errno == ENOENT;
+		if (free && w->facts.exists)
+			rivals_give_back(w->tree, &w->facts.old);
+		return free && clear_return(e, c) == 0;
+	}
+	return mirror_remove_cleared(w, e, c->aside ? c->old.fd : e->dir->dst,
+				     c->aside ? e->as : c->name) == 0;
+}
+
+void displace_clear_end(struct worker *w, const struct entry *e, struct cleared *c, bool made)
+{
+	char reason[sizeof("was replaced, but its earlier directory or file is left as ") +
+		    TEMPORARY_SIZE];
+	if (!c->name[0])
+		return;
+	const bool away = clear_is_away(w, e, c, made);
+	if (c->aside)
+		old_end(&c->old);
+	if (away)
+		return;
+	snprintf(reason, sizeof(reason),
+		 "was replaced, but its earlier directory or file is left as %s", c->name);
+	report_refusal(w, e, entry_dst, EBUSY, reason);
+}
+
 void displace_end(struct worker *w, const struct entry *e, struct displaced *d, bool made)
 {
-	mirror_clear_end(w, e, &d->cleared, made);
+	displace_clear_end(w, e, &d->cleared, made);
 	if (d->backup.left)
 		displace_report_left(w, e, &d->backup);
 }
@@ -207,7 +295,7 @@ bool displace_may(struct worker *w, const struct entry *e)
 
 /* A mirror replaces an entry of another type. A new entry is renamed over what is no directory;
  * what no rename replaces goes first, and returns if the entry cannot be made. */
-static bool displace_clear(struct worker *w, const struct entry *e, struct displaced *d)
+static bool displace_type(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	struct tree *t = w->tree;
 	const bool written = t->options->attributes_only || in_place_possible(&w->options);
@@ -223,7 +311,7 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 			rivals_report(w, e);
 		return !shared;
 	}
-	return mirror_clear(w, e, &d->cleared) == 0;
+	return displace_clear(w, e, &d->cleared) == 0;
 }
 
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
@@ -234,7 +322,7 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 	if ((is->clears || is->asks) && !w->tree->options->dry_run)
 		place_close(&w->place); /* it is looked up again after that */
 	if (is->clears)
-		return displace_clear(w, e, d);
+		return displace_type(w, e, d);
 	if (w->tree->options->dry_run)
 		return true;
 	if (is->asks && !displace_may(w, e))

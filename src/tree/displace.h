@@ -1,15 +1,70 @@
 /* SPDX-License-Identifier: MIT
  *
- * What becomes of an entry of DST that a copy replaces, as the options of cp(1) say:
- * options.confirm is asked, options.backup gives it another name, options.remove_destination
- * replaces it whatever it is. The name of a backup is chosen here; the commit makes it (slot.h).
+ * What becomes of entries of DST: those that a mirror removes, because SRC lacks them, and those
+ * that a copy replaces, as the options of cp(1) say: options.confirm is asked, options.backup gives
+ * it another name, options.remove_destination replaces it whatever it is. The name of a backup is
+ * chosen here; the commit makes it (endpoints/slot.h).
  */
 #ifndef TREE_DISPLACE_H
 #define TREE_DISPLACE_H
 
 #include "endpoints/slot.h"
-#include "mirror.h"
+#include "part/left.h"
 #include "tree.h"
+
+/* Before the first entry of the operand that is merged into the open directory dst. */
+void mirror_begin(struct tree *, const struct operand *, int dst);
+/* Notes what a directory of DST has and its source lacks, when all of its entries are copied. */
+void mirror_collect(struct worker *, struct directory *);
+/* After the last entry: removes what was noted, and flushes DST. */
+void mirror_end(struct tree *, struct directory *root);
+/* Is it the marker of a mirror, which is never copied? */
+bool mirror_is_marker(const struct entry *);
+
+/* Removes entries from DST, or counts them. */
+
+#define MARKER ".fcopy-mirror" /* a name in DST: see mirror.c */
+
+/* What DST has and SRC lacks, or has as another type, which is excluded. */
+struct extra {
+	struct extra *next;
+	struct inode inode;
+	mode_t mode;
+	off_t size;
+	struct timespec mtime;
+	char path[]; /* below the operand */
+};
+
+/* Is it the marker, or a name of a copy that may be at work? */
+bool mirror_is_own(const char *name);
+/* Does a pattern exclude the entry `name` of the directory src, which has this path below SRC? */
+bool mirror_source_is_excluded(const struct tree *, int src, const char *name, const char *path);
+/* An entry of DST has another type than its source, which is why a mirror removes it. May all of it
+ * be removed? Returns 0 or -errno, reported. */
+int mirror_may_remove(struct worker *, const struct entry *);
+/* Removes the entry of this name in dir, which is or was that of e, and reports it as e. A dry run
+ * only reports. Returns as mirror_may_remove(). */
+int mirror_remove_cleared(struct worker *, const struct entry *, int dir, const char *name);
+/* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
+ * reports: sends each entry to the caller. Returns how many entries. */
+uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);
+
+/* What a copy replaces. */
+
+/* What had the name of an entry: until the entry has been made, it is in a directory with a drawn
+ * name, or has such a name itself. */
+struct cleared {
+	char name[TEMPORARY_SIZE]; /* empty: nothing */
+	bool aside;                /* `old` holds it */
+	struct old old;
+};
+
+/* An entry of DST has another type than its source: takes its name away, or nothing if something in
+ * it must stay. Where it cannot be renamed, it is removed. Returns 0 or -errno, reported. A dry run
+ * reports what would be removed. */
+int displace_clear(struct worker *, const struct entry *, struct cleared *);
+/* made: removes what the entry replaced; otherwise gives it back its name. */
+void displace_clear_end(struct worker *, const struct entry *, struct cleared *, bool made);
 
 struct displaced {
 	struct backup backup;

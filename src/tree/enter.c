@@ -4,17 +4,14 @@
 #define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
+#include "entry.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "mirror.h"
-#include "opened.h"
 #include "pool.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
 #include "root.h"
-#include "update.h"
-#include "walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +35,7 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
 static bool is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
 {
 	for (; d && !t->root.ground.fresh; d = d->parent)
-		if (d->dst_dev == st->st_dev && d->dst_ino == st->st_ino)
+		if (inode_is(d->dst_inode, st))
 			return true;
 	return false;
 }
@@ -87,12 +84,14 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
  * lib -> usr/lib gets both lib and usr/lib. Returns fd, or closes it. */
 static int directory_claim(struct worker *w, const struct entry *e, int fd)
 {
-	const bool keeps = w->tree->options->keep_directory_symlink;
-	int r = rivals_possible(w->tree) && !keeps ? rivals_claim_open(w->tree, e, fd) : 0;
-	if (r == 0)
+	struct stat st;
+	if (!rivals_possible(w->tree) || w->tree->options->keep_directory_symlink)
+		return fd;
+	const int err = fstat(fd, &st) < 0 ? errno : 0;
+	if (err == 0 && rivals_claim(w->tree, e, &st))
 		return fd;
 	close(fd);
-	return r == RESULT_RIVAL ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
+	return err ? report_call(w, e, "fstat", entry_dst, err) : rivals_report(w, e);
 }
 
 /* What is there is no directory. */
@@ -154,6 +153,21 @@ static int directory_meet(struct worker *w, const struct entry *e, bool *other)
 	return -ENOTDIR;
 }
 
+/* An unfinished tree has something of this name. A directory gets S_IRWXU, because the earlier copy
+ * may have given it the mode of its source. Anything else is replaced. Returns 0 or -errno. */
+static int directory_resume(const struct entry *e, mode_t mode, bool *fresh)
+{
+	struct stat st;
+	const int dir = e->dir->dst;
+	if (fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	int r = S_ISDIR(st.st_mode) ? permissions_admit_owner(dir, e->as)
+				    : remove_entry(dir, e->as);
+	if (r >= 0 && !S_ISDIR(st.st_mode))
+		*fresh = (r = mkdirat(dir, e->as, mode) < 0 ? -errno : 0) == 0;
+	return r < 0 ? r : 0;
+}
+
 /* Creates the destination's directory, or opens what has appeared. Returns as directory_find(). */
 static int directory_make_new(struct worker *w, const struct entry *e, const struct stat *st,
 			      bool *fresh, bool *other)
@@ -168,7 +182,7 @@ static int directory_make_new(struct worker *w, const struct entry *e, const str
 	if (r >= 0)
 		return directory_claim(w, e, r);
 	if (r == -EEXIST && t->root.ground.journal)
-		r = resume_make_directory(dir, e->as, mode, fresh);
+		r = directory_resume(e, mode, fresh);
 	if (r == -EEXIST && t->root.ground.exclusive)
 		return directory_take(w, e, fresh);
 	if (r < 0 && r != -EEXIST)
@@ -224,21 +238,19 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	r = directory_may_clear(w, e, st);
 	admit_changes(w->tree, e->dir);
 	if (r == 0)
-		r = mirror_clear(w, e, &cleared);
+		r = displace_clear(w, e, &cleared);
 	if (r < 0 || w->tree->options->dry_run)
 		return r < 0 ? r : DIRECTORY_ABSENT;
 	r = directory_make_new(w, e, st, fresh, NULL);
-	mirror_clear_end(w, e, &cleared, r >= 0);
+	displace_clear_end(w, e, &cleared, r >= 0);
 	return r;
 }
 
 /* Is it a part, or a new copy without its name, of a DST that the source contains and excludes? */
 static bool directory_is_own(const struct tree *t, const struct stat *st)
 {
-	return t->root.within &&
-	       ((st->st_dev == t->root.part_dev && st->st_ino == t->root.part_ino) ||
-		(!t->root.ground.foreign && st->st_dev == t->root.dst_dev &&
-		 st->st_ino == t->root.dst_ino));
+	return t->root.within && (inode_is(t->root.part, st) ||
+				  (!t->root.ground.foreign && inode_is(t->root.dst, st)));
 }
 
 /* May this directory of the source be entered? If not, the outcome is known. */
@@ -250,8 +262,7 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 		w->outcome->action = FCOPY_ACTION_EXCLUDED;
 		return false;
 	}
-	if (!mounted && (is_copy_above(t, e->dir, st) ||
-			 (st->st_dev == t->root.dst_dev && st->st_ino == t->root.dst_ino))) {
+	if (!mounted && (is_copy_above(t, e->dir, st) || inode_is(t->root.dst, st))) {
 		tree_stop(t, EINVAL);
 		report_refusal(w, e, entry_src, EINVAL,
 			       "is the copy itself: a tree cannot be copied into itself");
@@ -268,18 +279,15 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 static const char *directory_is_of_source(struct tree *t, const struct entry *e, int dst,
 					  const struct stat *st)
 {
-	const struct directory *root = e->dir;
-	if (st->st_dev == t->root.src_dev && st->st_ino == t->root.src_ino)
+	if (inode_is(t->root.src, st))
 		return "is SRC itself: nothing in it is changed";
 	if (rivals_are_source(t, st))
 		return DECIDE_SOURCE;
 	if (t->options->keep_directory_symlink && rivals_is_below_source(t, dst) != 0)
 		return "leads into SRC: nothing in it is changed";
-	if (st->st_dev == e->dir->dst_dev && system_is_mount_root(dst) <= 0)
+	if (st->st_dev == e->dir->dst_inode.dev && system_is_mount_root(dst) <= 0)
 		return NULL;
-	while (root->parent)
-		root = root->parent;
-	return inside_by_mount(t->mounts, root->src, dst, false)
+	return inside_by_mount(t->mounts, entry_top(e)->src, dst, false)
 		   ? "is a mount point of what is inside SRC: nothing in it is changed"
 		   : NULL;
 }
@@ -318,7 +326,7 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 {
 	struct tree *t = w->tree;
 	bool fresh = false;
-	const bool mounted = t->options->one_file_system && st->st_dev != t->root.src_dev;
+	const bool mounted = t->options->one_file_system && st->st_dev != t->root.src.dev;
 	if (!directory_check(w, e, st, mounted)) {
 		close(fd);
 		return;

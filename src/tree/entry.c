@@ -2,20 +2,15 @@
  * Copies one name: opens it without following a symlink, and copies what the open descriptor is.
  */
 #define _GNU_SOURCE
+#include "entry.h"
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
 #include "io/system.h"
-#include "links.h"
-#include "namesakes.h"
-#include "opened.h"
 #include "pool.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "special.h"
-#include "update.h"
-#include "walk.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,222 +20,6 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-
-#define LARGE_SIZE ((off_t)16 << 20) /* such a file is shown as progress */
-
-/* What an interrupted attempt of a share left is replaced if it can be. Otherwise it is removed:
- * another type of file, above all a symlink, which must not be followed; and a file with another
- * mode, which a replacement would keep. */
-static bool entry_removes_old(const struct entry *e, const struct stat *st)
-{
-	struct stat old;
-	return fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (!S_ISREG(old.st_mode) || (old.st_mode ^ st->st_mode) & 0777) &&
-	       remove_entry(e->dir->dst, e->as) == 0;
-}
-
-static unsigned entry_flags(const struct worker *w, const struct entry *e)
-{
-	return (ground_links(&w->tree->root.ground, w->tree->options) ? DESTINATION_REPLACES_LINKS
-								      : 0) |
-	       (decide_replaces(w->tree->options) || w->decision.clears ? DESTINATION_REPLACES_ALL
-									: 0) |
-	       (w->decision.exact ? DESTINATION_EXACT : 0) |
-	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
-	       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
-	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
-	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
-		    ? 0 /* a dry run may not try what the storage can */
-		    : DESTINATION_IS_PRIVATE);
-}
-
-static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	struct copy *c = &w->copy;
-	struct fcopy_error *error = &w->file.error;
-	if (w->tree->root.ground.fresh) {
-		int r = destination_create(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
-					   entry_dst, error);
-		if (r != -EEXIST || w->tree->root.ground.exclusive)
-			return r;
-		*error = (struct fcopy_error){0};
-		if (entry_removes_old(e, st))
-			return destination_create(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
-						  entry_dst, error);
-	}
-	int r = facts_place(w, e, error);
-	if (r == 0)
-		r = destination_open_place(&c->dst, &w->place, entry_dst, &c->src, &w->options,
-					   entry_flags(w, e), w->tree->storage, error);
-	if (r == 0 && destination_directory_fits(&c->dst))
-		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
-	if (w->decision.exact && r == 0 && !facts_allow(w, e, destination_found(&c->dst))) {
-		c->dst.ops->abort(&c->dst);
-		return RESULT_TAKEN;
-	}
-	return rivals_possible(w->tree) ? rivals_claim_file(w, e, r) : r;
-}
-
-/* The unfinished copy of the file was kept: the report names the first one. It is next to what a
- * symlink leads to. */
-static void entry_note_part(const struct worker *w, const struct entry *e)
-{
-	char *part = w->tree->report->part, link[2], path[PATH_MAX], real[PATH_MAX];
-	pthread_mutex_lock(&w->tree->lock);
-	if (part[0] == '\0') {
-		entry_path(e, false, path, sizeof(path));
-		bool follow = readlink(path, link, sizeof(link)) > 0 && realpath(path, real);
-		if (!part_make_path(part, follow ? real : path))
-			part[0] = '\0';
-	}
-	pthread_mutex_unlock(&w->tree->lock);
-}
-
-/* Asks once for each file system. */
-static bool entry_is_exact(struct worker *w, int fd, const struct stat *st)
-{
-	if (!w->is_asked || w->asked_exact != st->st_dev) {
-		w->is_asked = true;
-		w->asked_exact = st->st_dev;
-		w->is_exact = system_has(fd, SYSTEM_LOCAL);
-	}
-	return w->is_exact;
-}
-
-/* O_EXCL or the type of what is there met the copy of another entry, which may be
- * special_place's and not yet claimed. */
-static bool entry_met_rival(struct worker *w, const struct entry *e)
-{
-	const struct fcopy_error *error = &w->file.error;
-	if (error->err == EISDIR) /* a rename met a directory */
-		return rivals_share(w->tree, e);
-	if (error->err != EEXIST)
-		return false;
-	if (w->tree->root.ground.exclusive)
-		return w->copy.dst.met;
-	rivals_lock(w->tree);
-	bool have = rivals_have(w->tree, e->dir, e->as);
-	rivals_unlock(w->tree);
-	return have;
-}
-
-/* Of a new tree: O_EXCL met a file. In a private directory only this process makes files: the name
- * was listed twice, perhaps because it was replaced while the directory was read. */
-static void entry_report_rival(struct worker *w, const struct entry *e)
-{
-	if (!w->tree->root.ground.exclusive)
-		rivals_report(w, e);
-	else if (rivals_report_new(w, e) == 0 && w->tree->root.ground.named)
-		rivals_report_other(w, e);
-	else if (w->outcome->stage == OUTCOME_FINAL)
-		w->outcome->stage = OUTCOME_NONE;
-}
-
-/* Opens the destination, which must be what an option has seen. Returns as
- * entry_open_destination(); or -EEXIST if the outcome is known: *told is true. */
-static int entry_open_seen(struct worker *w, const struct entry *e, const struct stat *st,
-			   bool *told)
-{
-	struct copy *c = &w->copy;
-	struct fcopy_error *error = &w->file.error;
-	for (int tries = 0;; tries++) {
-		int r = entry_open_destination(w, e, st);
-		/* --inplace met a file that was not there. */
-		const bool met = r == -EEXIST && w->decision.exact && !w->decision.seen &&
-				 c->dst.met;
-		if (r != RESULT_TAKEN && !met)
-			return r;
-		*error = (struct fcopy_error){0};
-		*told = !facts_again(w, e, c->src.fd, st, tries);
-		if (*told)
-			return -EEXIST;
-	}
-}
-
-/* The copy is complete, and DST has become something else. Returns as copy_run(), or as
- * entry_open_seen(). */
-static int entry_commit_again(struct worker *w, const struct entry *e, const struct stat *st,
-			      bool *told)
-{
-	struct copy *c = &w->copy;
-	int r = RESULT_TAKEN;
-	for (int tries = 0; r == RESULT_TAKEN; tries++) {
-		*told = !facts_again(w, e, c->src.fd, st, tries);
-		r = *told ? -EEXIST : destination_expect(&c->dst, w->decision.seen, &w->file.error);
-		r = copy_end(c, r);
-	}
-	return r;
-}
-
-/* The device that the copy is on. A new tree has one; 0: unknown. */
-static dev_t entry_device(const struct worker *w, const struct entry *e)
-{
-	const struct root *root = &w->tree->root;
-	if (root->ground.single)
-		return 0;
-	if (!root->ground.foreign)
-		return root->dst_dev;
-	return e->dir->known && !destination_is_target(&w->copy.dst) ? e->dir->dst_dev : 0;
-}
-
-/* A regular file that is open, and its fstat; closes fd. */
-static void entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
-{
-	struct outcome *o = w->outcome;
-	if (w->tree->root.record) /* a little earlier does no harm */
-		clock_gettime(CLOCK_REALTIME_COARSE, &w->opened);
-	record_before(w, st->st_size);
-	if (w->tree->root.ground.journal && resume_is_complete(w, e, fd, st)) {
-		close(fd);
-		o->action = FCOPY_ACTION_UNCHANGED;
-		o->reused = true;
-		o->resumed = (uint64_t)st->st_size;
-		return;
-	}
-	if (w->tree->root.ground.journal && tree_stopped(w->tree)) {
-		close(fd);
-		o->stage = OUTCOME_NONE;
-		return;
-	}
-	struct copy *c = pool_start_copy(w);
-	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
-		      w->no_clone == st->st_dev;
-	c->local = entry_is_exact(w, fd, st);
-	source_adopt(&c->src, fd, entry_src, st);
-	bool told = false;
-	int r = entry_open_seen(w, e, st, &told);
-	if (r != 0) {
-		c->src.ops->abort(&c->src);
-	} else {
-		bool large = st->st_size >= LARGE_SIZE;
-		c->device = entry_device(w, e);
-		c->dst.backup = &w->displaced->backup;
-		c->bare = w->options.preserve & FCOPY_ATTR_MODE && w->tree->root.ground.exclusive &&
-			  directory_gives_no_acl(e->dir);
-		if (w->tracks)
-			w->made = identity_of(c->dst.fd);
-		if (large && !w->tree->root.ground.single)
-			c->helpers = &w->helpers;
-		if (large)
-			report_large(w, e);
-		r = copy_run(c);
-		if (r == RESULT_TAKEN)
-			r = entry_commit_again(w, e, st, &told);
-		if (large)
-			report_large(w, NULL);
-	}
-	report_file(w, st, r == 0);
-	if (w->file.part_kept)
-		entry_note_part(w, e);
-	if (r == RESULT_SKIPPED)
-		o->action = FCOPY_ACTION_SKIPPED;
-	else if (r == 0 && w->tree->root.record)
-		record_add(w, e, st);
-	else if (r == RESULT_RIVAL || (r < 0 && !told && entry_met_rival(w, e)))
-		entry_report_rival(w, e);
-	else if (r < 0 && !told)
-		report_failure(w, e, &w->file.error);
-}
 
 #define GRACE 2 /* seconds: the coarsest clock of a file system */
 
@@ -348,45 +127,6 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 	}
 }
 
-/* Of a dry run: what would refuse the copy of a file only when it is opened? */
-static void entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	const struct fcopy_tree_options *o = w->tree->options;
-	const struct operand *dst = &w->tree->destination;
-	const bool only = w->tree->root.ground.single && w->tree->operands == 1 && !o->update;
-	const bool file = S_ISREG(st->st_mode);
-	struct fcopy_error error = {0};
-	int r = 0;
-	/* What it would replace or write to: the copy of no other entry. */
-	const struct stat *old = w->facts.exists
-				     ? decide_changed(&w->tree->root.ground, &w->facts, o)
-				     : NULL;
-	if (rivals_possible(w->tree) && old && !S_ISDIR(old->st_mode) &&
-	    !rivals_claim_new(w->tree, e, old)) {
-		rivals_report(w, e);
-		return;
-	}
-	if (o->link) {
-		outcome_link(w->outcome, st);
-	} else if (o->symbolic_link) {
-		w->outcome->type = S_IFLNK;
-	} else if (file && !o->attributes_only) {
-		w->outcome->bytes = (uint64_t)st->st_size;
-		w->outcome->replaced = w->facts.exists && !decide_replaces(o) &&
-				       !w->decision.clears;
-	}
-	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
-	    o->attributes_only)
-		return;
-	const bool device = facts_write_device(w->tree);
-	if (device || (r = facts_place(w, e, &error)) == 0)
-		r = destination_rehearse(device ? &dst->place : &w->place, entry_dst, st,
-					 &w->options,
-					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
-	if (r != 0)
-		report_failure(w, e, &error);
-}
-
 /* Makes what the options ask for: a symlink, only the attributes, a link to SRC or to an earlier
  * copy, or a copy. Closes fd. */
 static void entry_make(struct worker *w, const struct entry *e, int fd, const struct stat *st)
@@ -409,7 +149,7 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 	if (fd < 0)
 		special_copy(w, e, st);
 	else
-		entry_copy_file(w, e, fd, &from);
+		regular_copy(w, e, fd, &from);
 }
 
 /* Makes room for the entry. Returns false if the outcome is known. */
@@ -458,7 +198,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		if (fd >= 0)
 			close(fd);
 		if (!made)
-			entry_rehearse(w, e, st);
+			regular_rehearse(w, e, st);
 	}
 	place_close(&w->place);
 	if (displace_ends(&displaced))
@@ -525,7 +265,7 @@ static bool entry_is_private_mount(const struct worker *w, const struct entry *e
 	const int flags = AT_NO_AUTOMOUNT | (e->follow ? 0 : AT_SYMLINK_NOFOLLOW);
 	return err == EACCES && w->tree->options->one_file_system &&
 	       statx(e->dir->src, e->name, flags, 0, &sx) == 0 &&
-	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->root.src_dev &&
+	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->root.src.dev &&
 	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
@@ -638,7 +378,6 @@ struct outcome entry_copy(struct worker *w, const struct entry *e)
 	w->entry = e;
 	w->outcome = &o;
 	entry_copy_any(w, e);
-	namesakes_note(w->tree, e);
 	w->entry = outer;
 	w->outcome = outside;
 	entry_mark_directory(w, e, &o);

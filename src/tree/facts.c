@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * What is known of an entry: see update.h.
+ * What is known of an entry: see entry.h.
  */
 #define _GNU_SOURCE
+#include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "endpoints/slot.h"
+#include "entry.h"
 #include "io/io.h"
 #include "report.h"
 #include "rivals.h"
-#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+
+#define TRIES 100 /* of one entry, which other processes replace */
 
 /* Are SRC and DST one name? */
 static bool is_same_name(const struct entry *e)
@@ -43,7 +46,7 @@ static void find_path(const struct entry *e, struct facts *f)
 static int facts_look(struct worker *w, const struct entry *e, struct fcopy_error *error)
 {
 	const int r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, error);
-	w->place.dev = e->dir->known ? e->dir->dst_dev : 0;
+	w->place.dev = e->dir->dst_inode.dev;
 	return r;
 }
 
@@ -162,12 +165,10 @@ static void facts_refuse(struct worker *w, const struct entry *e)
 		report_failure(w, e, &w->unusable);
 	} else if (d->call) {
 		report_call(w, e, d->call, path, d->err);
-	} else if (d->pair) {
+	} else if (d->pair || d->unsuitable) {
 		error_refuse_operand(&error, path, d->err, d->reason, FCOPY_ADVICE_NONE);
-		error.path2 = entry_dst;
+		error.path2 = d->pair ? entry_dst : NULL;
 		report_failure(w, e, &error);
-	} else if (d->unsuitable) {
-		report_unsuitable(w, e, path, d->err, d->reason);
 	} else {
 		report_refusal(w, e, path, d->err, d->reason);
 	}
@@ -235,4 +236,18 @@ bool facts_still_allow(const struct worker *w, const struct entry *e)
 		return true;
 	return facts_allow(
 	    w, e, fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 ? &now : NULL);
+}
+
+bool facts_again(struct worker *w, const struct entry *e, int fd, const struct stat *st, int tries)
+{
+	if (tries >= TRIES) {
+		report_refusal(w, e, entry_dst, EEXIST,
+			       "is replaced by other processes again and again");
+		return false;
+	}
+	displace_end(w, e, w->displaced, false);
+	place_close(&w->place);
+	facts_find(w, e, st);
+	w->facts.content = CONTENT_DIFFERS; /* it was compared */
+	return !facts_decide(w, e, fd) && displace_begin(w, e, w->displaced);
 }

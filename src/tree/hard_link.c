@@ -5,12 +5,11 @@
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
+#include "entry.h"
 #include "io/io.h"
-#include "links.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Is the destination inside the source by way of a bind mount? Going up from the destination by
- * ".." leads to the directory of the mount point, which may be outside the source.
+ * Is the destination inside the source, perhaps by way of a bind mount? Going up from the
+ * destination by ".." leads to the directory of the mount point, which may be outside the source.
  * /proc/self/mountinfo shows which directory of which file system each mount is of: proc(5). It is
  * read once, and again when poll(2) reports that a mount has changed.
  */
@@ -8,7 +8,10 @@
 #include "io/io.h"
 #include "io/libc.h"
 #include "root.h"
+#include "source/filter.h"
+#include "source/reader.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -17,33 +20,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 struct mount {
-	unsigned id, major, minor;
+	unsigned id;
+	dev_t dev;
 	char *root;  /* of the mount, in its file system */
 	char *point; /* where it is mounted */
 };
 
-/* A directory, and its path in its file system. */
-struct location {
-	unsigned mount, major, minor;
-	char path[PATH_MAX]; /* as this process sees it */
-	char inner[PATH_MAX];
-};
-
 struct mounts {
 	pthread_mutex_t lock;
-	FILE *file;          /* NULL: nothing was read */
-	struct mount *mount; /* sorted by id */
+	FILE *file; /* NULL: nothing was read */
+	struct mount *mount;
 	size_t count, size;
-	const struct mount **by_point; /* sorted by path_compare() */
-	/* The mounts below one source, sorted by their file systems and roots: */
-	const struct mount **below;
-	size_t belows;
-	bool gathered; /* below is of this source: */
-	unsigned src_mount;
-	char src_path[PATH_MAX];
+};
+
+/* An open directory. */
+struct location {
+	const struct mount *in;
+	char path[PATH_MAX];  /* as this process sees it */
+	char inner[PATH_MAX]; /* in its file system */
 };
 
 /* Space, tab, newline and backslash are written as \ and three octal digits. */
@@ -61,41 +59,6 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* Orders paths so that what is below a directory follows it at once. */
-static int path_compare(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	const int x = *a == '/' ? 1 : (unsigned char)*a << 1,
-		  y = *b == '/' ? 1 : (unsigned char)*b << 1;
-	return x - y;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	const struct mount *x = a, *y = b;
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int compare_points(const void *a, const void *b)
-{
-	const struct mount *const *x = a, *const *y = b;
-	return path_compare((*x)->point, (*y)->point);
-}
-
-static int compare_roots(const void *a, const void *b)
-{
-	const struct mount *x = *(const struct mount *const *)a,
-			   *y = *(const struct mount *const *)b;
-	if (x->major != y->major)
-		return x->major < y->major ? -1 : 1;
-	if (x->minor != y->minor)
-		return x->minor < y->minor ? -1 : 1;
-	return strcmp(x->root, y->root);
-}
-
 static void mounts_clear(struct mounts *m)
 {
 	for (size_t i = 0; i < m->count; i++) {
@@ -103,18 +66,15 @@ static void mounts_clear(struct mounts *m)
 		free(m->mount[i].point);
 	}
 	free(m->mount);
-	free(m->by_point);
-	free(m->below);
 	m->mount = NULL;
-	m->by_point = m->below = NULL;
-	m->count = m->size = m->belows = 0;
-	m->gathered = false;
+	m->count = m->size = 0;
 }
 
 /* Returns false if there is no memory. Other lines than those of mounts are ignored. */
 static bool mounts_add(struct mounts *m, const char *line)
 {
 	struct mount new = {.root = NULL};
+	unsigned major, minor;
 	if (m->count == m->size) {
 		const size_t size = 2 * m->size + 64;
 		struct mount *more = realloc(m->mount, size * sizeof(*more));
@@ -123,37 +83,16 @@ static bool mounts_add(struct mounts *m, const char *line)
 		m->mount = more;
 		m->size = size;
 	}
-	if (sscanf(line, "%u %*u %u:%u %ms %ms", &new.id, &new.major, &new.minor, &new.root,
-		   &new.point) == 5) {
+	if (sscanf(line, "%u %*u %u:%u %ms %ms", &new.id, &major, &minor, &new.root, &new.point) ==
+	    5) {
 		unescape(new.root);
 		unescape(new.point);
+		new.dev = makedev(major, minor);
 		m->mount[m->count++] = new;
 		return true;
 	}
 	free(new.root);
 	return true;
-}
-
-static bool mounts_sort(struct mounts *m)
-{
-	if (m->count == 0)
-		return true;
-	m->by_point = malloc((m->count + 1) * sizeof(*m->by_point));
-	m->below = malloc((m->count + 1) * sizeof(*m->below));
-	if (!m->by_point || !m->below)
-		return false;
-	qsort(m->mount, m->count, sizeof(*m->mount), compare_ids);
-	for (size_t i = 0; i < m->count; i++)
-		m->by_point[i] = &m->mount[i];
-	qsort(m->by_point, m->count, sizeof(*m->by_point), compare_points);
-	return true;
-}
-
-/* Has a mount come, gone or moved since the list was opened? */
-static bool mounts_changed(struct mounts *m)
-{
-	struct pollfd p = {.fd = fileno(m->file), .events = POLLPRI};
-	return poll(&p, 1, 0) != 0;
 }
 
 /* Reads the list unless it is known. It was opened before it is read, so that no later change is
@@ -163,7 +102,8 @@ static bool mounts_read(struct mounts *m)
 	char *line = NULL;
 	size_t size = 0;
 	bool read = true;
-	if (m->file && m->count > 0 && !mounts_changed(m))
+	if (m->file && m->count > 0 &&
+	    poll(&(struct pollfd){.fd = fileno(m->file), .events = POLLPRI}, 1, 0) == 0)
 		return true;
 	mounts_clear(m);
 	if (m->file)
@@ -174,121 +114,41 @@ static bool mounts_read(struct mounts *m)
 	while (read && getline(&line, &size, m->file) > 0)
 		read = mounts_add(m, line);
 	free(line);
-	read = read && mounts_sort(m);
 	if (!read)
 		mounts_clear(m);
 	return read;
 }
 
-/* Is it the directory `top`, or below it? Returns the rest of the path then, or NULL. */
-static const char *path_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-	n -= n > 0 && top[n - 1] == '/';
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/') ? path + n : NULL;
-}
-
-static bool locate(int fd, struct location *p)
+/* Where is the open directory? Returns false if that is unknown. */
+static bool location_find(const struct mounts *m, int fd, struct location *p)
 {
 	struct statx st;
-	ssize_t n = readlink(io_proc_path(fd).text, p->path, sizeof(p->path) - 1);
+	const ssize_t n = readlink(io_proc_path(fd).text, p->path, sizeof(p->path) - 1);
 	if (n <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
 	    !(st.stx_mask & STATX_MNT_ID)) /* Linux 5.8 */
 		return false;
 	p->path[n] = '\0';
-	p->mount = (unsigned)st.stx_mnt_id;
-	return true;
+	for (size_t i = 0; i < m->count && !p->in; i++)
+		p->in = m->mount[i].id == st.stx_mnt_id ? &m->mount[i] : NULL;
+	const char *rest = p->in ? path_below(p->path, p->in->point) : NULL;
+	return rest && snprintf(p->inner, PATH_MAX, "%s%s",
+				strcmp(p->in->root, "/") == 0 ? "" : p->in->root, rest) < PATH_MAX;
 }
 
-static void location_set(struct location *p, const struct mount *m)
+/* Will what contains dst be copied: src, or a mount below it? */
+static bool location_is_inside(const struct mounts *m, const struct location *src,
+			       const struct location *dst, bool one_file_system)
 {
-	const char *rest = path_below(p->path, m->point);
-	bool top = strcmp(m->root, "/") == 0;
-	if (!rest || snprintf(p->inner, PATH_MAX, "%s%s", top ? "" : m->root, rest) >= PATH_MAX)
-		return;
-	p->major = m->major;
-	p->minor = m->minor;
-	if (!p->inner[0])
-		strcpy(p->inner, "/");
-}
-
-/* Where the directory is in its file system. */
-static bool location_find(const struct mounts *m, struct location *p)
-{
-	const struct mount key = {.id = p->mount}, *found = NULL;
-	if (m->mount)
-		found = bsearch(&key, m->mount, m->count, sizeof(key), compare_ids);
-	if (found)
-		location_set(p, found);
-	return p->inner[0];
-}
-
-/* Gathers the mounts below the source, which follow one another by their points. */
-static void mounts_gather(struct mounts *m, const struct location *src)
-{
-	const struct mount key = {.point = (char *)src->path};
-	size_t low = 0, high = m->count;
-	if (m->gathered && m->src_mount == src->mount && strcmp(m->src_path, src->path) == 0)
-		return;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		const struct mount *at = m->by_point[middle], *of = &key;
-		if (compare_points(&at, &of) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	m->belows = 0;
-	if (!m->below)
-		return;
-	for (; low < m->count && path_below(m->by_point[low]->point, src->path); low++)
-		m->below[m->belows++] = m->by_point[low];
-	qsort(m->below, m->belows, sizeof(*m->below), compare_roots);
-	m->gathered = true;
-	m->src_mount = src->mount;
-	strcpy(m->src_path, src->path);
-}
-
-/* Is there a mount below the source of this directory of this file system? */
-static bool mounts_have_root(const struct mounts *m, const struct location *dst, char *root)
-{
-	const struct mount key = {.major = dst->major, .minor = dst->minor, .root = root};
-	const struct mount *of = &key;
-	return m->below && bsearch(&of, m->below, m->belows, sizeof(*m->below), compare_roots);
-}
-
-/* ... or of one that contains the destination? */
-static bool mounts_contain(const struct mounts *m, struct location *dst)
-{
-	char *inner = dst->inner;
-	if (mounts_have_root(m, dst, inner))
+	const dev_t dev = dst->in->dev;
+	if (src->in->dev == dev && path_below(dst->inner, src->inner))
 		return true;
-	for (char *slash; (slash = strrchr(inner, '/')) && slash > inner;) {
-		*slash = '\0';
-		if (mounts_have_root(m, dst, inner))
+	if (src->in->dev != dev && one_file_system)
+		return false;
+	for (const struct mount *i = m->mount; i < m->mount + m->count; i++)
+		if (i->dev == dev && path_below(i->point, src->path) &&
+		    path_below(dst->inner, i->root))
 			return true;
-	}
-	char top[] = "/";
-	return mounts_have_root(m, dst, top);
-}
-
-struct inside {
-	struct location src, dst;
-};
-
-/* What of the mounts will be copied, and does it contain the destination? */
-static bool mounts_put_inside(struct mounts *m, struct inside *in, bool one_file_system)
-{
-	struct location *src = &in->src, *dst = &in->dst;
-	if (!mounts_read(m) || !location_find(m, src) || !location_find(m, dst))
-		return false;
-	const bool same = src->major == dst->major && src->minor == dst->minor;
-	if (same && path_below(dst->inner, src->inner))
-		return true;
-	if (one_file_system && !same)
-		return false;
-	mounts_gather(m, src);
-	return mounts_contain(m, dst);
+	return false;
 }
 
 struct mounts *mounts_new(void)
@@ -312,13 +172,100 @@ void mounts_free(struct mounts *m)
 
 bool inside_by_mount(struct mounts *m, int src, int dst, bool one_file_system)
 {
-	struct inside *in = calloc(1, sizeof(*in));
-	bool found = false;
-	if (in && locate(src, &in->src) && locate(dst, &in->dst)) {
-		pthread_mutex_lock(&m->lock);
-		found = mounts_put_inside(m, in, one_file_system);
-		pthread_mutex_unlock(&m->lock);
-	}
-	free(in);
+	struct location *at = calloc(2, sizeof(*at));
+	pthread_mutex_lock(&m->lock);
+	const bool found = at && mounts_read(m) && location_find(m, src, &at[0]) &&
+			   location_find(m, dst, &at[1]) &&
+			   location_is_inside(m, &at[0], &at[1], one_file_system);
+	pthread_mutex_unlock(&m->lock);
+	free(at);
 	return found;
+}
+
+static bool inside_is_top(const struct stat *st, void *top_)
+{
+	const struct stat *top = top_;
+	return same_inode(st, top);
+}
+
+/* Is this directory, or one above it, `top`? 1: it is; 0; -errno with the call. */
+static int inside_is_below(int dir, struct stat top, struct failure *fail)
+{
+	return climb(dir, inside_is_top, &top, fail);
+}
+
+/* DST is inside the source. Does a pattern exclude it there, or a directory above it? Only its path
+ * shows that, by which the walk would meet it. */
+static bool inside_is_excluded(const struct building *r)
+{
+	char src[PATH_MAX], dst[PATH_MAX];
+	const struct place *to = &r->to->place;
+	const ssize_t n = readlink(io_proc_path(r->from->fd).text, src, sizeof(src));
+	const ssize_t m = readlink(io_proc_path(to->dir).text, dst, sizeof(dst));
+	const size_t length = strlen(to->name);
+	if (!r->tree->filter || r->tree->shared || n <= 1 || m < n || length == 0 ||
+	    (size_t)m + length + 2 > sizeof(dst) || memcmp(src, dst, (size_t)n) != 0)
+		return false;
+	dst[m] = '/';
+	memcpy(dst + m + 1, to->name, length + 1);
+	if (dst[n] != '/')
+		return false;
+	char *path = dst + n + 1;
+	for (char *end = path; *end; end++)
+		if (*end == '/') {
+			*end = '\0';
+			if (filter_protects(r->tree->filter, path, true))
+				return true;
+			*end = '/';
+		}
+	return filter_protects(r->tree->filter, path, true);
+}
+
+int root_check_inside(const struct building *r, int dir)
+{
+	const bool one = r->tree->options->one_file_system;
+	struct stat st;
+	struct failure fail;
+	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
+		return 0; /* of what is mounted there, the copy has only the mount point */
+	bool bound = inside_by_mount(r->tree->mounts, r->from->fd, dir, one);
+	int result = inside_is_below(dir, r->from->place.st, &fail);
+	if ((result == 1 || bound) && inside_is_excluded(r)) {
+		r->tree->root.within = true;
+		return 0;
+	}
+	if (result == 1 || bound)
+		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
+	/* A process that may not search there cannot have opened SRC there either. */
+	return result == -EACCES || result == 0 ? 0 : root_fail(r, fail.call, -result);
+}
+
+int root_check_part_source(const struct building *r)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	struct part p;
+	struct stat st;
+	struct failure fail = {.call = "fstat"};
+	part_init(&p, r->to->place.dir, r->to->place.name);
+	int part = openat(p.parent, p.public, flags | O_NOFOLLOW), src = r->from->fd;
+	if (part < 0)
+		switch (errno) {
+		case ENOENT:
+		case ESTALE:
+		case ENOTDIR:
+		case ELOOP: return 0; /* the caller creates or refuses it */
+		default: return root_fail(r, "open of its .fcopy-part", errno);
+		}
+	int result = fstat(part, &st) < 0 ? -errno : inside_is_below(src, st, &fail);
+	if (result == 1 || inside_by_mount(r->tree->mounts, part, src, false))
+		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
+				     FCOPY_ADVICE_NONE);
+	else if (result == 0 || result == -EACCES) /* as in root_check_inside */
+		result = root_check_inside(r, part);
+	else if (result == -ESTALE) /* another machine has removed it */
+		result = 0;
+	else
+		result = root_fail(r, fail.call, -result);
+	close(part);
+	return result;
 }

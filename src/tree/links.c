@@ -8,10 +8,10 @@
  * distinguishes the two, or their size and mtime where the file system has no such time.
  */
 #define _GNU_SOURCE
-#include "links.h"
 #include "directory.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
+#include "entry.h"
 #include "io/hash.h"
 #include "report.h"
 #include "resume.h"
@@ -23,13 +23,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROWS_START   64            /* a power of two */
 #define UNKNOWN_LEFT ((nlink_t)-1) /* a name may be found twice, or by a symlink */
 
 struct link {
-	struct link *next;
-	dev_t dev;
-	ino_t ino;
+	struct inode inode;
 	struct statx_timestamp birth; /* zeros: unknown */
 	off_t size;
 	struct timespec mtime;
@@ -45,23 +42,20 @@ struct link {
 
 struct links {
 	pthread_mutex_t lock;
-	size_t count, size;
-	struct link **row; /* a hash table */
+	struct table rows; /* of the addresses of struct link */
 };
 
 struct links *links_new(void)
 {
 	struct links *l = calloc(1, sizeof(*l));
-	if (!l)
-		return NULL;
-	l->row = calloc(ROWS_START, sizeof(*l->row));
-	if (!l->row) {
-		free(l);
-		return NULL;
-	}
-	l->size = ROWS_START;
-	pthread_mutex_init(&l->lock, NULL);
+	if (l)
+		pthread_mutex_init(&l->lock, NULL);
 	return l;
+}
+
+static struct link *link_of(const struct table_row *row)
+{
+	return row ? (struct link *)(uintptr_t)row->value : NULL;
 }
 
 static void link_free(struct link *k)
@@ -74,55 +68,30 @@ void links_free(struct links *l)
 {
 	if (!l)
 		return;
-	for (size_t i = 0; i < l->size; i++)
-		for (struct link *k = l->row[i], *next; k; k = next) {
-			next = k->next;
-			link_free(k);
-		}
+	for (size_t i = 0; i < l->rows.rows; i++)
+		if (l->rows.row[i].key)
+			link_free(link_of(&l->rows.row[i]));
 	pthread_mutex_destroy(&l->lock);
-	free(l->row);
+	table_free(&l->rows);
 	free(l);
 }
 
-static size_t links_hash(const struct links *l, dev_t dev, ino_t ino)
+static uint64_t links_key(struct inode i)
 {
-	uint64_t x = ((uint64_t)ino ^ (uint64_t)dev << 40) * 0x9e3779b97f4a7c15u;
-	return (size_t)(x >> 32) & (l->size - 1);
+	const uint64_t x = ((uint64_t)i.ino ^ (uint64_t)i.dev << 40) * 0x9e3779b97f4a7c15u;
+	return x ^ x >> 32;
 }
 
-/* Twice as many rows; if there is no memory for them, the lists get longer. */
-static void links_grow(struct links *l)
+static struct link *links_find(const struct links *l, const struct stat *st)
 {
-	struct link **old = l->row, **row = calloc(2 * l->size, sizeof(*row));
-	size_t size = l->size;
-	if (!row)
-		return;
-	l->row = row;
-	l->size *= 2;
-	for (size_t i = 0; i < size; i++)
-		for (struct link *k = old[i], *next; k; k = next) {
-			size_t at = links_hash(l, k->dev, k->ino);
-			next = k->next;
-			k->next = row[at];
-			row[at] = k;
-		}
-	free(old);
+	struct link *k = link_of(table_find(&l->rows, links_key(inode_of(st))));
+	return k && inode_is(k->inode, st) ? k : NULL;
 }
 
-static struct link **links_find(struct links *l, const struct stat *st)
+static void links_remove(struct links *l, struct link *k)
 {
-	struct link **k = &l->row[links_hash(l, st->st_dev, st->st_ino)];
-	while (*k && ((*k)->dev != st->st_dev || (*k)->ino != st->st_ino))
-		k = &(*k)->next;
-	return k;
-}
-
-static struct link *links_remove(struct links *l, struct link **k)
-{
-	struct link *found = *k;
-	*k = found->next;
-	l->count--;
-	return found;
+	table_remove(&l->rows, table_find(&l->rows, links_key(k->inode)));
+	link_free(k);
 }
 
 static struct statx_timestamp link_birth(const struct entry *e)
@@ -150,19 +119,19 @@ static uint64_t link_bit(const struct entry *e)
 	return (uint64_t)1 << (hash >> 58);
 }
 
+/* Returns false if there is no memory. Two inodes may have one key: the second one gets no row, and
+ * its names become separate files. */
 static bool links_add(struct links *l, const struct entry *e, const struct stat *st,
 		      struct statx_timestamp birth, nlink_t left)
 {
-	size_t length = strlen(e->as);
+	const size_t length = strlen(e->as);
 	struct link *k = malloc(sizeof(*k) + length + 1);
-	if (!k)
-		return false;
-	if (l->count >= l->size)
-		links_grow(l);
-	size_t at = links_hash(l, st->st_dev, st->st_ino);
-	*k = (struct link){.next = l->row[at],
-			   .dev = st->st_dev,
-			   .ino = st->st_ino,
+	struct table_row *row = k ? table_add(&l->rows, links_key(inode_of(st))) : NULL;
+	if (!row || row->value) {
+		free(k);
+		return row;
+	}
+	*k = (struct link){.inode = inode_of(st),
 			   .birth = birth,
 			   .size = st->st_size,
 			   .mtime = st->st_mtim,
@@ -171,8 +140,7 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 			   .dir = e->dir};
 	memcpy(k->name, e->as, length + 1);
 	directory_ref(e->dir);
-	l->row[at] = k;
-	l->count++;
+	row->value = (uintptr_t)k;
 	return true;
 }
 
@@ -195,13 +163,12 @@ static void links_count_name(struct links *l, const struct entry *e, const struc
 {
 	const uint64_t bit = link_bit(e);
 	pthread_mutex_lock(&l->lock);
-	struct link **at = links_find(l, st);
-	const bool counts = *at && (*at)->complete && (*at)->left > 0 &&
-			    (*at)->left != UNKNOWN_LEFT && !((*at)->found & bit);
-	if (counts)
-		(*at)->found |= bit;
-	if (counts && --(*at)->left == 0)
-		link_free(links_remove(l, at));
+	struct link *k = links_find(l, st);
+	if (k && k->complete && k->left > 0 && k->left != UNKNOWN_LEFT && !(k->found & bit)) {
+		k->found |= bit;
+		if (--k->left == 0)
+			links_remove(l, k);
+	}
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -272,12 +239,12 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 	if (!links_explain(w, e, r, fail.call))
 		return false;
 	pthread_mutex_lock(&l->lock);
-	struct link **at = links_find(l, st);
+	struct link *k = links_find(l, st);
 	/* The old copy can have no more names: this one is the first of those that follow. */
-	if (r == -EMLINK && *at && (*at)->complete) {
-		nlink_t left = (*at)->left;
-		struct statx_timestamp birth = (*at)->birth;
-		link_free(links_remove(l, at));
+	if (r == -EMLINK && k && k->complete) {
+		const nlink_t left = k->left;
+		const struct statx_timestamp birth = k->birth;
+		links_remove(l, k);
 		links_add(l, e, st, birth, left);
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -291,13 +258,11 @@ enum name_state links_claim(struct worker *w, const struct entry *e, const struc
 	bool memory = true;
 	struct statx_timestamp birth = link_birth(e);
 	pthread_mutex_lock(&l->lock);
-	struct link **at = links_find(l, st);
-	bool same = *at && link_is_same(*at, st, birth);
-	if (*at && !same && (*at)->complete) {
-		link_free(links_remove(l, at));
-		at = links_find(l, st);
-	}
-	const struct link *k = same ? *at : NULL;
+	struct link *k = links_find(l, st);
+	const bool other = k && !link_is_same(k, st, birth), taken = other && !k->complete;
+	if (other && !taken)
+		links_remove(l, k);
+	k = other ? NULL : k;
 	enum name_state is = !k                                                ? NAME_FIRST
 			     : k->dir == e->dir && strcmp(k->name, e->as) == 0 ? NAME_TWICE
 			     : k->complete                                     ? NAME_COPIED
@@ -307,11 +272,11 @@ enum name_state links_claim(struct worker *w, const struct entry *e, const struc
 		strcpy(name, k->name);
 		directory_ref(copied->dir);
 	} else if (is == NAME_WAITS) {
-		memory = links_wait(*at, e);
+		memory = links_wait(k, e);
 		w->outcome->stage = memory ? OUTCOME_LATER : w->outcome->stage;
 	} else if (is == NAME_TWICE) {
 		w->outcome->stage = OUTCOME_NONE;
-	} else if (!*at) {
+	} else if (!taken) {
 		/* In a part, a name that is listed twice must find its row. */
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several &&
 			     !w->tree->root.ground.journal;
@@ -330,16 +295,14 @@ struct waiter *links_done(struct worker *w, const struct entry *e, const struct 
 	struct links *l = w->tree->links;
 	struct waiter *waits = NULL;
 	pthread_mutex_lock(&l->lock);
-	struct link **at = links_find(l, st);
-	bool ours = *at && !(*at)->complete && (*at)->dir == e->dir &&
-		    strcmp((*at)->name, e->as) == 0;
-	if (ours) {
-		waits = (*at)->waiters;
-		(*at)->waiters = NULL;
-		(*at)->complete = true;
-		(*at)->made = w->made;
-		if (!complete || (*at)->left == 0)
-			link_free(links_remove(l, at));
+	struct link *k = links_find(l, st);
+	if (k && !k->complete && k->dir == e->dir && strcmp(k->name, e->as) == 0) {
+		waits = k->waiters;
+		k->waiters = NULL;
+		k->complete = true;
+		k->made = w->made;
+		if (!complete || k->left == 0)
+			links_remove(l, k);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return waits;

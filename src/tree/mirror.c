@@ -7,12 +7,11 @@
  * compared by its bytes, because its size and time may be right while its blocks are lost.
  */
 #define _GNU_SOURCE
-#include "mirror.h"
 #include "copy/copy.h"
 #include "directory.h"
+#include "displace.h"
 #include "endpoints/error.h"
 #include "io/system.h"
-#include "opened.h"
 #include "part/left.h"
 #include "pool.h"
 #include "report.h"
@@ -40,16 +39,6 @@ static void mirror_warn(struct tree *t, const char *call, const char *path, int 
 	report_operand_warning(t, &error);
 }
 
-/* This boot, or an empty string if it is unknown. */
-static void mirror_boot(char boot[40])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, boot, 36);
-	boot[n == 36 ? 36 : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
-}
-
 /* Reads the marker of another run, which may be in progress, and locks it, except for a dry run,
  * which would not remove it. Returns whether there is one. Best effort: without locks, the run that
  * ends first removes it. A run that removes it holds the lock for a moment; the owner of DST could
@@ -75,7 +64,7 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot,
 	m->marker = fd;
 	if (!ours)
 		return true;
-	m->doubted = n != 36 || boot[0] == '\0' || strcmp(found, boot) != 0;
+	m->doubted = n != 36 || strcmp(found, boot) != 0;
 	m->doubted_since = st.st_mtim.tv_sec - SLACK;
 	return true;
 }
@@ -83,13 +72,13 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot,
 /* The marker of an earlier run stays: what that wrote may not have been flushed either. */
 void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
-	char boot[40];
+	struct journal_fact here;
 	struct mirror *m = &t->mirror;
 	*m = (struct mirror){.marker = -1};
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
-	mirror_boot(boot);
-	m->marked = m->unflushed = mirror_read_marker(m, dst, boot, t->options);
+	private_here(dst, &here);
+	m->marked = m->unflushed = mirror_read_marker(m, dst, here.boot, t->options);
 	if (m->marked || t->options->dry_run)
 		return;
 	m->marker = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -99,7 +88,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	}
 	m->marked = true;
 	(void)!private_take_lock(m->marker, LOCK_SH, t->options->copy.cancel);
-	if (write(m->marker, boot, strlen(boot)) < 0) /* an empty marker is one of another boot */
+	if (write(m->marker, here.boot, strlen(here.boot)) < 0) /* of another boot, then */
 		mirror_warn(t, "write of " MARKER, o->path, errno);
 }
 
@@ -121,7 +110,7 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 {
 	struct tree *t = w->tree;
 	char path[PATH_MAX];
-	const struct entry e = {.dir = (struct directory *)d, .name = name, .as = name};
+	const struct entry e = ENTRY(d, name);
 	__atomic_store_n(&e.dir->grown, true, __ATOMIC_RELAXED);
 	if (!entry_path_below(&e, path, sizeof(path))) {
 		report_call(w, &e, "remove", entry_dst, ENAMETOOLONG);
@@ -130,11 +119,8 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 	struct extra *x = malloc(sizeof(*x) + strlen(path) + 1);
 	if (!x)
 		return false;
-	*x = (struct extra){.dev = st->st_dev,
-			    .ino = st->st_ino,
-			    .mode = st->st_mode,
-			    .size = st->st_size,
-			    .mtime = st->st_mtim};
+	*x = (struct extra){
+	    .inode = inode_of(st), .mode = st->st_mode, .size = st->st_size, .mtime = st->st_mtim};
 	strcpy(x->path, path);
 	pthread_mutex_lock(&t->lock);
 	x->next = t->mirror.extras;
@@ -143,21 +129,16 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 	return true;
 }
 
-/* An entry of DST that it lists under another name than SRC, such as one in another case. */
-struct alias {
-	dev_t dev;
-	ino_t ino;
-};
-
+/* Entries of DST that it lists under other names than SRC, such as those in another case. */
 struct aliases {
-	struct alias *of; /* sorted */
+	struct inode *of; /* sorted */
 	size_t count;
 	bool unknown; /* there are some, and inode numbers change here: any entry may be one */
 };
 
 static int mirror_compare_aliases(const void *a, const void *b)
 {
-	const struct alias *x = a, *y = b;
+	const struct inode *x = a, *y = b;
 	return x->dev != y->dev ? (x->dev < y->dev ? -1 : 1)
 				: (x->ino > y->ino) - (x->ino < y->ino);
 }
@@ -176,7 +157,7 @@ static int mirror_find_aliases(const struct directory *d, const struct name_list
 				  again.st_ino != st.st_ino;
 		if (!found->of && !(found->of = malloc(src->count * sizeof(*found->of))))
 			return fail_if(fail, -ENOMEM, "malloc");
-		found->of[found->count++] = (struct alias){st.st_dev, st.st_ino};
+		found->of[found->count++] = inode_of(&st);
 	}
 	if (found->count > 0)
 		qsort(found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
@@ -185,7 +166,7 @@ static int mirror_find_aliases(const struct directory *d, const struct name_list
 
 static bool mirror_is_alias(const struct aliases *found, const struct stat *st)
 {
-	const struct alias key = {st->st_dev, st->st_ino};
+	const struct inode key = inode_of(st);
 	return found->count > 0 &&
 	       bsearch(&key, found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
 }
@@ -194,7 +175,7 @@ static bool mirror_is_alias(const struct aliases *found, const struct stat *st)
 static bool mirror_is_excluded(const struct worker *w, const struct directory *d, const char *name)
 {
 	char path[PATH_MAX];
-	const struct entry e = {.dir = (struct directory *)d, .name = name, .as = name};
+	const struct entry e = ENTRY(d, name);
 	return entry_path_below(&e, path, sizeof(path)) &&
 	       mirror_source_is_excluded(w->tree, d->src, name, path);
 }
@@ -204,7 +185,7 @@ static int mirror_note_extra(struct worker *w, struct directory *d, const char *
 			     const struct aliases *aliases, struct failure *fail)
 {
 	struct stat st;
-	const struct entry e = {.dir = d, .name = name, .as = name};
+	const struct entry e = ENTRY(d, name);
 	if (fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fail_at(fail, "stat");
 	if (aliases->unknown) {
@@ -277,7 +258,7 @@ static bool mirror_may_compare(struct worker *w, struct directory *d, bool remov
 	const int err = removed ? ESTALE : errno;
 	if (opened_is_lacking(w->tree, d))
 		return false;
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	const struct entry e = ENTRY(d, "");
 	if (opened_is_gone(err))
 		report_refusal(w, &e, entry_src, err, MOVED ": nothing is removed from its copy");
 	else
@@ -297,7 +278,7 @@ static bool mirror_is_lost_found(struct tree *t, struct directory *d)
 
 void mirror_collect(struct worker *w, struct directory *d)
 {
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	const struct entry e = ENTRY(d, "");
 	if (mirror_is_lost_found(w->tree, d))
 		return;
 	struct name_list src = {0}, dst = {0};
@@ -361,7 +342,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	const char *reason = mirror_check(w, root, text, sizeof(text));
 	if (reason == text && t->options->dry_run) /* shows what is too much */
 		mirror_remove_all(w, root, true, true);
-	const struct entry e = {.dir = root, .name = "", .as = ""};
+	const struct entry e = ENTRY(root, "");
 	struct fcopy_error error;
 	if (reason &&
 	    w->sum.count[FCOPY_COUNT_FAILED] + t->root.failures > 0) { /* the run has failed */
@@ -374,7 +355,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	pool_leave(w);
 }
 
-/* Other file systems, which are mounted below, were flushed with their directories: flush.c. */
+/* Other file systems, which are mounted below, were flushed with their directories. */
 static void mirror_flush(struct tree *t, const struct directory *root)
 {
 	const struct mirror *m = &t->mirror;
@@ -383,7 +364,7 @@ static void mirror_flush(struct tree *t, const struct directory *root)
 				 n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] +
 				 n[FCOPY_COUNT_REPAIRED] + n[FCOPY_COUNT_DELETED] >
 			     0;
-	const int r = changed || m->unflushed ? flush_page_cache(root->dst) : 0;
+	const int r = changed || m->unflushed ? system_sync(root->dst) : 0;
 	if (r < 0)
 		tree_fail(t, "syncfs", root->dst_path, -r);
 	else if (!__atomic_load_n(&m->unsafe, __ATOMIC_RELAXED))

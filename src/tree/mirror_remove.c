@@ -4,17 +4,15 @@
  */
 #define _GNU_SOURCE
 #include "directory.h"
+#include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "endpoints/slot.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "mirror.h"
-#include "opened.h"
 #include "part/left.h"
 #include "report.h"
 #include "rivals.h"
-#include "source/climb.h"
 #include "source/filter.h"
 #include "source/reader.h"
 
@@ -31,15 +29,12 @@
 struct mirror_run {
 	struct worker *w;
 	struct directory *root;
-	bool reports;     /* each removal */
-	bool counts;      /* only */
-	uint64_t entries; /* removed or counted */
-	unsigned depth;   /* below what is to be removed */
-	dev_t dev;        /* of DST */
-	struct {
-		dev_t dev;
-		ino_t ino;
-	} above[ANCESTORS_MAX]; /* SRC and the directories above it */
+	bool reports;                      /* each removal */
+	bool counts;                       /* only */
+	uint64_t entries;                  /* removed or counted */
+	unsigned depth;                    /* below what is to be removed */
+	dev_t dev;                         /* of DST */
+	struct inode above[ANCESTORS_MAX]; /* SRC and the directories above it */
 	size_t ancestors;
 	const char *obstacle; /* the first entry that must stay: what it is; NULL: none */
 	char obstacle_path[PATH_MAX];
@@ -93,15 +88,14 @@ static int mirror_open(int fd, const char *path, size_t length, bool source, boo
 static bool mirror_note_ancestor(const struct stat *st, void *run)
 {
 	struct mirror_run *x = run;
-	x->above[x->ancestors].dev = st->st_dev;
-	x->above[x->ancestors].ino = st->st_ino;
+	x->above[x->ancestors] = inode_of(st);
 	return ++x->ancestors == ANCESTORS_MAX;
 }
 
 static bool mirror_is_above(const struct mirror_run *x, const struct stat *st)
 {
 	for (size_t i = 0; i < x->ancestors; i++)
-		if (x->above[i].dev == st->st_dev && x->above[i].ino == st->st_ino)
+		if (inode_is(x->above[i], st))
 			return true;
 	return false;
 }
@@ -116,7 +110,7 @@ static void mirror_note_obstacle(struct mirror_run *x, const char *what, const c
 
 static int mirror_refuse(struct mirror_run *x, const char *path, int err, const char *reason)
 {
-	const struct entry e = {.dir = x->root, .name = path, .as = path};
+	const struct entry e = ENTRY(x->root, path);
 	mirror_note_obstacle(x, reason ? reason : "cannot be removed", path);
 	if (x->counts && !x->reports)
 		return -err;
@@ -243,7 +237,7 @@ static int mirror_remove_any(struct mirror_run *x, int *parent, const char *name
 		return mirror_refuse(x, path, errno, NULL);
 	x->entries++;
 	if (x->reports)
-		report_outcome(x->w, &(struct entry){.dir = x->root, .name = path, .as = path},
+		report_outcome(x->w, &ENTRY(x->root, path),
 			       &(struct outcome){.action = FCOPY_ACTION_DELETED});
 	return 0;
 }
@@ -296,14 +290,6 @@ static int mirror_remove(struct mirror_run *x, int *parent, const char *name, ch
 	return r;
 }
 
-static struct directory *mirror_top(const struct entry *e)
-{
-	struct directory *d = e->dir;
-	while (d->parent)
-		d = d->parent;
-	return d;
-}
-
 static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts,
 				       bool reports)
 {
@@ -327,72 +313,14 @@ static int mirror_refuse_conflict(struct mirror_run *x, const struct entry *e, c
 	return report_refusal(x->w, e, entry_dst, ENOTEMPTY, reason);
 }
 
-/* Removes the entry of this name in dir, which is or was that of e, and reports it as e. */
-static int mirror_remove_cleared(struct worker *w, const struct entry *e, int dir, const char *name)
-{
-	char path[PATH_MAX];
-	if (!entry_path_below(e, path, sizeof(path)))
-		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
-	struct mirror_run x = mirror_run_of(w, mirror_top(e), w->tree->options->dry_run, true);
-	if (!w->tree->options->dry_run && w->facts.exists)
-		rivals_unclaim(w->tree, &w->facts.old);
-	const int r = mirror_remove_any(&x, &dir, name, path);
-	/* An entry has become one that stays since it was counted. */
-	return r == RESULT_STAYS ? mirror_refuse_conflict(&x, e, path) : r;
-}
-
-/* Where a directory cannot be renamed into another one, it gets a drawn name. If the process is
- * killed then, nothing shows to whom it belongs: it stays. Returns 0 or -errno. */
-static int mirror_rename_drawn(const struct entry *e, struct cleared *c)
-{
-	struct failure fail;
-	return slot_displace(e->dir->dst, e->as, false, c->name, &fail);
-}
-
-static int mirror_return(const struct entry *e, struct cleared *c)
-{
-	return c->aside ? old_return(&c->old, e->as)
-			: private_rename(e->dir->dst, c->name, e->dir->dst, e->as);
-}
-
-/* Takes the name of the entry away. Returns 0, RESULT_UNFIT, or -errno, reported. */
-static int mirror_rename_away(struct worker *w, const struct entry *e, struct cleared *c)
-{
-	const int dir = e->dir->dst;
-	struct stat before, now;
-	if (fstatat(dir, e->as, &before, AT_SYMLINK_NOFOLLOW) < 0)
-		return RESULT_UNFIT;
-	c->aside = old_take(&c->old, dir, e->as) == 0;
-	if (c->aside)
-		strcpy(c->name, c->old.at.name);
-	else if (mirror_rename_drawn(e, c) < 0) {
-		c->name[0] = '\0';
-		return RESULT_UNFIT;
-	}
-	const int at = c->aside ? c->old.fd : dir;
-	if (fstatat(at, c->aside ? e->as : c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    !((now.st_mode ^ before.st_mode) & S_IFMT) &&
-	    (now.st_ino == before.st_ino || !system_has(dir, SYSTEM_LOCAL)))
-		return 0;
-	(void)!mirror_return(e, c);
-	if (c->aside)
-		old_end(&c->old);
-	c->name[0] = '\0';
-	return report_refusal(w, e, entry_dst, ESTALE, "was replaced during the run: not removed");
-}
-
-int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
+int mirror_may_remove(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
 	const uint64_t *max = t->options->max_delete;
 	char path[PATH_MAX];
-	*c = (struct cleared){.aside = false};
-	if (rivals_share(t, e))
-		return rivals_report(w, e);
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
-	/* Nothing is removed unless all of it may be. */
-	struct mirror_run x = mirror_run_of(w, mirror_top(e), true, false);
+	struct mirror_run x = mirror_run_of(w, entry_top(e), true, false);
 	(void)mirror_remove(&x, &e->dir->dst, e->as, path);
 	if (x.obstacle)
 		return mirror_refuse_conflict(&x, e, path);
@@ -400,42 +328,20 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 		return report_refusal(w, e, entry_dst, EEXIST,
 				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
-	/* Another entry may have found it right, or entered it, since decide() was asked. */
-	if (w->facts.exists && !rivals_claim_new(t, e, &w->facts.old))
-		return rivals_report(w, e);
-	const int r = t->options->dry_run ? RESULT_UNFIT : mirror_rename_away(w, e, c);
-	return r == RESULT_UNFIT ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
+	return 0;
 }
 
-/* Is it gone, or has it its name again? */
-static bool mirror_clear_away(struct worker *w, const struct entry *e, struct cleared *c, bool made)
+int mirror_remove_cleared(struct worker *w, const struct entry *e, int dir, const char *name)
 {
-	struct stat st;
-	if (!made) {
-		const bool free = fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-				  errno == ENOENT;
-		if (free && w->facts.exists)
-			rivals_give_back(w->tree, &w->facts.old);
-		return free && mirror_return(e, c) == 0;
-	}
-	return mirror_remove_cleared(w, e, c->aside ? c->old.fd : e->dir->dst,
-				     c->aside ? e->as : c->name) == 0;
-}
-
-void mirror_clear_end(struct worker *w, const struct entry *e, struct cleared *c, bool made)
-{
-	char reason[sizeof("was replaced, but its earlier directory or file is left as ") +
-		    TEMPORARY_SIZE];
-	if (!c->name[0])
-		return;
-	const bool away = mirror_clear_away(w, e, c, made);
-	if (c->aside)
-		old_end(&c->old);
-	if (away)
-		return;
-	snprintf(reason, sizeof(reason),
-		 "was replaced, but its earlier directory or file is left as %s", c->name);
-	report_refusal(w, e, entry_dst, EBUSY, reason);
+	char path[PATH_MAX];
+	if (!entry_path_below(e, path, sizeof(path)))
+		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
+	struct mirror_run x = mirror_run_of(w, entry_top(e), w->tree->options->dry_run, true);
+	if (!w->tree->options->dry_run && w->facts.exists)
+		rivals_unclaim(w->tree, &w->facts.old);
+	const int r = mirror_remove_any(&x, &dir, name, path);
+	/* An entry has become one that stays since it was counted. */
+	return r == RESULT_STAYS ? mirror_refuse_conflict(&x, e, path) : r;
 }
 
 bool mirror_source_is_excluded(const struct tree *t, int src, const char *name, const char *path)
@@ -450,9 +356,9 @@ bool mirror_source_is_excluded(const struct tree *t, int src, const char *name, 
  * SMB) give an inode another number when it is read again. */
 static bool mirror_is_noted(int dir, const struct extra *extra, const struct stat *st)
 {
-	if (st->st_dev != extra->dev || (st->st_mode ^ extra->mode) & S_IFMT)
+	if (st->st_dev != extra->inode.dev || (st->st_mode ^ extra->mode) & S_IFMT)
 		return false;
-	if (st->st_ino == extra->ino)
+	if (st->st_ino == extra->inode.ino)
 		return true;
 	return !system_has(dir, SYSTEM_LOCAL) && st->st_size == extra->size &&
 	       st->st_mtim.tv_sec == extra->mtime.tv_sec &&
@@ -492,7 +398,7 @@ static void mirror_restore_time(const struct mirror_run *x, int dst, const char 
 				const struct stat *st, int unknown)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
-	const struct entry e = {.dir = x->root, .name = path, .as = path};
+	const struct entry e = ENTRY(x->root, path);
 	struct fcopy_error error;
 	if (x->counts || !(x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS))
 		return;

@@ -6,7 +6,7 @@
  * must be the same inode.
  */
 #define _GNU_SOURCE
-#include "opened.h"
+#include "directory.h"
 #include "endpoints/error.h"
 #include "io/io.h"
 
@@ -78,8 +78,7 @@ static bool note_link(struct directory *d)
 		return true;
 	if (fstat(d->link, &st) < 0)
 		return false;
-	d->link_dev = st.st_dev;
-	d->link_ino = st.st_ino;
+	d->link_inode = inode_of(&st);
 	return true;
 }
 
@@ -87,13 +86,12 @@ static bool note_link(struct directory *d)
 static bool note_identity(struct directory *d)
 {
 	struct stat st;
-	if (d->known || d->dst < 0)
+	if (d->dst_inode.dev || d->dst < 0)
 		return true;
 	if (fstat(d->dst, &st) < 0)
 		return false;
-	d->dst_dev = st.st_dev;
-	d->dst_ino = st.st_ino;
-	return d->known = true;
+	d->dst_inode = inode_of(&st);
+	return true;
 }
 
 /* The descriptors of a directory that is not open any more. */
@@ -168,9 +166,8 @@ int directory_open(const struct tree *t, int parent, const char *name)
 }
 
 /* Opens what the symlink says by its descriptor: its owner can exchange its name. */
-int directory_follow(int parent, const char *name)
+int directory_follow(int parent, const char *name, int flags)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
 	char text[PATH_MAX];
 	struct stat st;
 	int link = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -184,19 +181,19 @@ int directory_follow(int parent, const char *name)
 		return -1;
 	}
 	text[n] = '\0';
-	int fd = openat(parent, text, flags);
-	if (fd < 0 && errno == ENOENT)
-		errno = ENOTDIR;
-	return fd;
+	return openat(parent, text, flags | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 }
 
 int directory_open_old(const struct tree *t, int parent, const char *name)
 {
 	int fd = directory_open(t, parent, name);
-	return fd < 0 && (errno == ENOTDIR || errno == ELOOP) &&
-		       t->options->keep_directory_symlink && t->root.ground.foreign
-		   ? directory_follow(parent, name)
-		   : fd;
+	if (fd >= 0 || (errno != ENOTDIR && errno != ELOOP) ||
+	    !t->options->keep_directory_symlink || !t->root.ground.foreign)
+		return fd;
+	fd = directory_follow(parent, name, O_RDONLY);
+	if (fd < 0 && errno == ENOENT)
+		errno = ENOTDIR;
+	return fd;
 }
 
 /* The directories that one of the tree stands for. */
@@ -213,8 +210,7 @@ static int open_checked(const struct tree *t, const struct directory *d, enum op
 {
 	const bool follow = side == OPENED_SRC && t->options->follow == FCOPY_FOLLOW_ALWAYS;
 	const int flags = O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
-	const dev_t dev[] = {d->st.st_dev, d->dst_dev, d->link_dev};
-	const ino_t ino[] = {d->st.st_ino, d->dst_ino, d->link_ino};
+	const struct inode was[] = {inode_of(&d->st), d->dst_inode, d->link_inode};
 	struct stat st;
 	const bool keeps = side == OPENED_DST && t->options->keep_directory_symlink;
 	int fd = (passes && !keeps) || side == OPENED_LINK ? openat(at, name, flags | O_PATH)
@@ -222,9 +218,7 @@ static int open_checked(const struct tree *t, const struct directory *d, enum op
 				      : directory_open_old(t, at, name);
 	if (fd < 0)
 		return -errno;
-	int r = fstat(fd, &st) < 0                                 ? -errno
-		: st.st_dev == dev[side] && st.st_ino == ino[side] ? fd
-								   : -ESTALE;
+	int r = fstat(fd, &st) < 0 ? -errno : inode_is(was[side], &st) ? fd : -ESTALE;
 	if (r >= 0 && side == OPENED_DST && d->id.known) {
 		const struct identity now = identity_of(fd);
 		r = identity_is_same(&now, &d->id) ? r : -ESTALE;
@@ -330,14 +324,13 @@ void opened_end(struct tree *t, struct directory *d)
 	close_taken(&c);
 }
 
-bool opened_identity(struct tree *t, struct directory *d, dev_t *dev, ino_t *ino)
+struct inode opened_inode(struct tree *t, struct directory *d)
 {
 	pthread_mutex_lock(&t->opened.lock);
-	bool known = note_identity(d) && d->known;
-	*dev = d->dst_dev;
-	*ino = d->dst_ino;
+	(void)note_identity(d);
+	const struct inode i = d->dst_inode;
 	pthread_mutex_unlock(&t->opened.lock);
-	return known;
+	return i;
 }
 
 /* Do two descriptors have one path? */

@@ -91,56 +91,15 @@ static int check_part_names(struct tree *t, const struct operand **sorted)
 
 /* With --parents: where in DST the copy of an operand goes. */
 struct below {
-	char *path; /* without empty components and those that are . */
+	char *path; /* by path_clean() */
 	struct operand *src;
 };
 
-/* Returns 0 if the path has the component .., which is refused later; 1; or -ENOMEM. */
-static int below_path(const char *path, char **clean)
-{
-	char *end = *clean = malloc(strlen(path) + 1);
-	if (!end)
-		return -ENOMEM;
-	for (size_t length; *(path += strspn(path, "/")); path += length) {
-		length = strcspn(path, "/");
-		if (length == 1 && path[0] == '.')
-			continue;
-		if (length == 2 && memcmp(path, "..", 2) == 0) {
-			free(*clean);
-			return 0;
-		}
-		if (end > *clean)
-			*end++ = '/';
-		memcpy(end, path, length);
-		end += length;
-	}
-	*end = '\0';
-	return 1;
-}
-
-/* What is below a directory follows it at once. */
 static int compare_below(const void *a_, const void *b_)
 {
 	const struct below *a = a_, *b = b_;
-	const char *x = a->path, *y = b->path;
-	while (*x && *x == *y)
-		x++, y++;
-	if (*x == *y)
-		return a->src < b->src ? -1 : 1;
-	if (!*x || !*y)
-		return *x ? 1 : -1;
-	if (*x == '/' || *y == '/')
-		return *x == '/' ? -1 : 1;
-	return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
-}
-
-/* The path below `top`, "" for the same one; NULL: it is not below. */
-static const char *path_below(const struct below *b, const struct below *top)
-{
-	const size_t length = strlen(top->path);
-	if (length == 0 || strncmp(b->path, top->path, length) != 0)
-		return length == 0 ? b->path : NULL;
-	return !b->path[length] ? "" : b->path[length] == '/' ? b->path + length + 1 : NULL;
+	const int r = path_compare(a->path, b->path);
+	return r ? r : a->src < b->src ? -1 : 1;
 }
 
 #define BELOW_SYMLINK                                                                              \
@@ -170,10 +129,11 @@ static int is_met(struct tree *t, const struct below *b, const struct below *top
 	const struct fcopy_tree_options *o = t->options;
 	const int flags = o->follow == FCOPY_FOLLOW_ALWAYS ? 0 : AT_SYMLINK_NOFOLLOW;
 	const struct stat *src = &b->src->place.st;
-	const char *below = path_below(b, top);
+	const char *below = path_below(b->path, top->path);
 	char path[PATH_MAX];
 	struct stat st = top->src->place.st;
 	int r = 1;
+	below += *below == '/';
 	if (*below && top->src->kind == OPERAND_SYMLINK)
 		return refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
 	const int start = snprintf(path, sizeof(path), "%s/", top->src->path);
@@ -200,7 +160,7 @@ static int cover(struct tree *t, struct below *b, size_t n, struct below **top)
 	size_t above = 0;
 	qsort(b, n, sizeof(*b), compare_below);
 	for (size_t i = 0; i < n; i++) {
-		while (above > 0 && !path_below(&b[i], top[above - 1]))
+		while (above > 0 && !path_below(b[i].path, top[above - 1]->path))
 			above--;
 		const int r = above > 0 ? is_met(t, &b[i], top[above - 1]) : 0;
 		if (r < 0)
@@ -220,10 +180,12 @@ static int check_below(struct tree *t)
 	struct below **top = calloc(t->operands, sizeof(struct below *));
 	if (!b || !top)
 		r = -ENOMEM;
-	for (size_t i = 0; r >= 0 && i < t->operands; i++) {
+	for (size_t i = 0; r == 0 && i < t->operands; i++) {
 		b[n].src = &t->operand[i];
-		if (b[n].src->place.exists && (r = below_path(b[n].src->path, &b[n].path)) > 0)
+		if (b[n].src->place.exists && (r = path_clean(b[n].src->path, &b[n].path)) == 0)
 			n++;
+		if (r == -EINVAL) /* refused later */
+			r = 0;
 	}
 	r = r < 0 ? tree_fail(t, "malloc", NULL, ENOMEM) : cover(t, b, n, top);
 	for (size_t i = 0; i < n; i++)
@@ -319,8 +281,12 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 	if (!t->operand)
 		return tree_fail(t, "calloc", dst, ENOMEM);
 	t->operands = n;
-	for (size_t i = 0; i < n; i++)
-		operand_find_source(&t->operand[i], src[i], follow);
+	for (size_t i = 0; i < n; i++) {
+		struct operand *found = &t->operand[i];
+		operand_find_source(found, src[i], follow);
+		if (found->place.exists && inodes_add(t->sources, &found->place.st) < 0)
+			return tree_fail(t, "malloc", dst, ENOMEM);
+	}
 	/* The next run of a command with --resume finds the copy as DST. */
 	const bool itself = o->copy.no_directory ||
 			    (o->copy.resume && t->operand[0].kind == OPERAND_DIRECTORY);

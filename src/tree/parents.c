@@ -2,6 +2,7 @@
  * --parents: see root.h.
  */
 #define _GNU_SOURCE
+#include "directory.h"
 #include "endpoints/attributes.h"
 #include "io/io.h"
 #include "report.h"
@@ -39,41 +40,19 @@ static int parents_note(struct parents *p, int src, int dst, bool made)
 	return r;
 }
 
-/* What the symlink says, opened by its descriptor: its owner can exchange its name. One of another
- * user could lead to any directory of this user. */
-static int parents_follow(int dir, int link)
-{
-	char text[PATH_MAX];
-	struct stat st;
-	ssize_t n = fstat(link, &st) < 0 ? -1 : readlinkat(link, "", text, sizeof(text) - 1);
-	if (n < 0)
-		return -errno;
-	text[n] = '\0';
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return -EPERM;
-	int fd = openat(dir, text, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return fd;
-}
-
 /* Opens a directory of DST that exists, or what a symlink there leads to. *symlink: then its
  * attributes are left alone. Returns a descriptor or -errno. */
 static int parents_open(struct parents *p, int dir, const char *name, bool *symlink)
 {
 	struct stat st = {};
 	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
-	*symlink = r == 0 && S_ISLNK(st.st_mode);
-	if (*symlink)
-		r = parents_follow(dir, fd);
-	else if (r == 0 && !S_ISDIR(st.st_mode))
-		r = -ENOTDIR;
-	p->foreign = *symlink && r == -EPERM;
-	if (r == 0 && !*symlink)
-		return fd;
-	if (fd >= 0)
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? fd : -ENOTDIR;
+	*symlink = r == -ENOTDIR && S_ISLNK(st.st_mode);
+	if (fd >= 0 && r < 0)
 		close(fd);
+	if (*symlink)
+		r = (fd = directory_follow(dir, name, O_PATH)) < 0 ? -errno : fd;
+	p->foreign = *symlink && r == -EPERM;
 	return r;
 }
 
@@ -98,35 +77,18 @@ static int parents_flush_name(int directory)
 	return r;
 }
 
-/* A dry run: goes into the next directory of *src, and of *dst unless it would be made. */
-static int parents_foresee(struct parents *p, const char *name, struct parent *at)
+/* Can the directory of SRC be read, as a copy of its attributes needs? Returns 0 or -errno. */
+static int parents_check_source(int src)
 {
-	bool symlink;
-	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1, r = 0;
-	p->reads = src < 0;
-	if (src < 0)
+	const int fd = openat(src, ".", DIRECTORY);
+	if (fd < 0)
 		return -errno;
-	if (!p->absent)
-		r = dst = parents_open(p, at->dst, name, &symlink);
-	if (r == -ENOENT && !symlink)
-		p->absent = true;
-	close(at->src);
-	at->src = src;
-	if (p->absent) { /* its attributes would be read, and those of SRC below it */
-		int fd = openat(src, ".", DIRECTORY);
-		p->reads = fd < 0;
-		r = fd < 0 ? -errno : 0;
-		if (fd >= 0)
-			close(fd);
-	}
-	if (dst < 0)
-		return r;
-	close(at->dst);
-	at->dst = dst;
+	close(fd);
 	return 0;
 }
 
-/* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
+/* Makes one directory in at->dst like the one in at->src, and goes into both. A dry run makes none,
+ * and stays in the last one that exists. */
 static int parents_step(struct tree *t, struct parents *p, const char *name, struct parent *at,
 			struct failure *fail)
 {
@@ -135,22 +97,30 @@ static int parents_step(struct tree *t, struct parents *p, const char *name, str
 	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1;
 	int r = src < 0 || fstat(src, &st) < 0 ? fail_at(fail, "open") : 0;
 	p->reads = r < 0;
-	if (r == 0)
+	if (r == 0 && !p->absent)
 		r = dst = fail_if(fail, parents_open(p, at->dst, name, &symlink), "open");
-	if (r == -ENOENT && !symlink && !p->reads) {
+	const bool lacks = r == -ENOENT && !symlink && !p->reads;
+	if (lacks && !t->options->dry_run) {
 		r = dst = parents_create(t, at->dst, name, &st, fail);
 		made = r >= 0;
 		if (r == -EEXIST) /* another process was faster */
 			r = dst = fail_if(fail, parents_open(p, at->dst, name, &symlink), "open");
 	}
-	if (r >= 0 && (made || (p->preserves && !symlink)))
+	p->absent |= lacks && t->options->dry_run;
+	if (p->absent && !p->reads) {
+		r = fail_if(fail, parents_check_source(src), "open");
+		p->reads = r < 0;
+	}
+	if (r >= 0 && !t->options->dry_run && (made || (p->preserves && !symlink)))
 		r = fail_if(fail, parents_note(p, src, dst, made), "open");
 	if (r == 0 && made && p->flushes)
 		r = fail_if(fail, parents_flush_name(at->dst), "fsync");
 	close(at->src);
-	close(at->dst);
 	at->src = src;
-	at->dst = dst;
+	if (!p->absent) {
+		close(at->dst);
+		at->dst = dst;
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -163,7 +133,6 @@ static int parents_walk(struct tree *t, char *directory, struct parents *p, stru
 		if (!name[0] || strcmp(name, ".") == 0)
 			continue;
 		r = strcmp(name, "..") == 0 ? fail_if(fail, -EINVAL, NULL)
-		    : t->options->dry_run   ? fail_if(fail, parents_foresee(p, name, at), "open")
 					    : parents_step(t, p, name, at, fail);
 	}
 	return r;

@@ -1,38 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * The threads of a tree, and their stack of work.
+ * The stack of work, what threads take from it, and what each thread has for its files.
  */
 #define _GNU_SOURCE
 #include "pool.h"
 #include "copy/move.h"
 #include "report.h"
 #include "resume.h"
-#include "tuning.h"
-#include "walk.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#define READERS       8                   /* of large files at once, in most trees */
-#define STACK_START   256                 /* items */
-#define THREAD_MEMORY ((size_t)512 << 10) /* its buffer, its stack and its worker */
-#define HELPER_MEMORY ((size_t)1 << 20)   /* the same of one that helps with large files */
-#define MAY_HELP      32                  /* threads; helping.c limits those of one file */
-
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* As many as fit into a quarter of the cgroup's memory, of which each takes `size` bytes. opened.c
- * limits them, too. */
-static unsigned pool_most_threads(size_t size, unsigned most)
-{
-	uint64_t n = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / size;
-	return n < most ? (unsigned)n : most;
-}
+#define STACK_START 256 /* items */
+#define HELPERS     15  /* of one file: FUSE reads ahead 12 times at once, and disks gain no more */
 
 static bool pool_grow(struct pool *p)
 {
@@ -74,25 +54,14 @@ unsigned pool_unserved(const struct tree *t)
 	return used < idle ? idle - (unsigned)used : 0;
 }
 
-void pool_wake(struct tree *t)
+void pool_wake(struct tree *t, bool all)
 {
 	struct pool *p = &t->pool;
 	if (pool_idle(t) == 0) /* one that is about to sleep sees what was pushed */
 		return;
 	pthread_mutex_lock(&p->lock);
 	if (p->idle > 0)
-		pthread_cond_broadcast(&p->wake);
-	pthread_mutex_unlock(&p->lock);
-}
-
-void pool_wake_one(struct tree *t)
-{
-	struct pool *p = &t->pool;
-	if (pool_idle(t) == 0)
-		return;
-	pthread_mutex_lock(&p->lock);
-	if (p->idle > 0)
-		pthread_cond_signal(&p->wake);
+		(all ? pthread_cond_broadcast : pthread_cond_signal)(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -100,10 +69,86 @@ void pool_push_own(struct worker *w, struct item item)
 {
 	if (w->own.dir || pool_idle(w->tree) > 0) {
 		pool_push(w, item);
-		pool_wake_one(w->tree);
+		pool_wake(w->tree, false);
 	} else {
 		w->own = item;
 	}
+}
+
+/* Idle threads help with large files, so that a large file among small ones does not end as the
+ * work of one thread. The thread that opened the file offers the pieces of a range, and copies
+ * pieces itself. It commits the file when the last helper has left. */
+
+/* No more threads join it. The caller holds the lock. */
+static void helping_close(struct pool *p, struct helped *file)
+{
+	struct helped **at = &p->files;
+	if (!file->open)
+		return;
+	while (*at != file)
+		at = &(*at)->next;
+	*at = file->next;
+	file->open = false;
+}
+
+static void helping_invite(void *user, struct ranges *ranges)
+{
+	struct worker *w = user;
+	struct pool *p = &w->tree->pool;
+	struct helped *file = &w->helped;
+	pthread_mutex_lock(&p->lock);
+	file->ranges = ranges;
+	file->next = p->files;
+	file->open = true;
+	p->files = file;
+	if (p->idle > 0)
+		pthread_cond_broadcast(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void helping_dismiss(void *user, struct ranges *ranges)
+{
+	struct worker *w = user;
+	struct pool *p = &w->tree->pool;
+	(void)ranges;
+	pthread_mutex_lock(&p->lock);
+	helping_close(p, &w->helped);
+	while (w->helped.helpers > 0)
+		pthread_cond_wait(&w->helped.left, &p->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void helping_prepare(struct worker *w)
+{
+	w->helpers = (struct helpers){w, &w->tree->pool.idle, helping_invite, helping_dismiss};
+	pthread_cond_init(&w->helped.left, NULL);
+}
+
+/* Is there a file that this thread can help with? Then joins it. The caller holds the lock. Returns
+ * NULL if there is none. */
+static struct helped *helping_join(struct worker *w)
+{
+	const struct pool *p = &w->tree->pool;
+	struct helped *file = w->number < p->helpers ? p->files : NULL;
+	while (file && file->helpers >= HELPERS)
+		file = file->next;
+	if (file)
+		file->helpers++;
+	return file;
+}
+
+/* Copies pieces of the file that this thread has joined until none is left. */
+static void helping_run(struct worker *w, struct helped *file)
+{
+	struct pool *p = &w->tree->pool;
+	if (move_enlarge(&w->copy, ranges_buffer_size(file->ranges)))
+		ranges_help(file->ranges, w->copy.buffer);
+	w->time.change = 0; /* of threads.c: its measurement starts over */
+	pthread_mutex_lock(&p->lock);
+	helping_close(p, file); /* no piece is left, or there is too little memory */
+	if (--file->helpers == 0)
+		pthread_cond_signal(&file->left);
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* Waits for work, or until this thread may copy. The caller holds the lock. */
@@ -136,7 +181,7 @@ static bool pool_pop_own(struct worker *w, struct item *item)
 	if (w->number < __atomic_load_n(&p->active, __ATOMIC_RELAXED))
 		return true;
 	pool_push(w, *item);
-	pool_wake_one(w->tree);
+	pool_wake(w->tree, false);
 	return false;
 }
 
@@ -245,7 +290,7 @@ struct copy *pool_start_copy(struct worker *w)
 	return c;
 }
 
-static void pool_work(struct worker *w)
+void pool_work(struct worker *w)
 {
 	struct pool *p = &w->tree->pool;
 	struct helped *file;
@@ -256,153 +301,4 @@ static void pool_work(struct worker *w)
 		else
 			p->run(w, &item);
 	pool_leave(w);
-}
-
-static void *pool_thread(void *arg)
-{
-	struct tree *t = arg;
-	struct pool *p = &t->pool;
-	struct worker *w = pool_join(t);
-	pthread_mutex_lock(&p->lock);
-	if (w) {
-		w->number = ++p->joined;
-	} else { /* without memory this thread does not take part */
-		__atomic_sub_fetch(&p->workers, 1, __ATOMIC_RELAXED);
-		pthread_cond_broadcast(&p->wake);
-	}
-	pthread_mutex_unlock(&p->lock);
-	if (w)
-		pool_work(w);
-	return NULL;
-}
-
-/* Starts the threads that are missing. If one cannot start, fewer threads do the same work. The
- * caller holds the lock. */
-static void pool_start_missing(struct tree *t)
-{
-	struct pool *p = &t->pool;
-	while (p->started + 1 < p->active) {
-		if (cpus_start_thread(&p->thread[p->started], pool_thread, t) != 0) {
-			__atomic_store_n(&p->active, p->started + 1, __ATOMIC_RELAXED);
-			tuner_lower_limit(&p->tuner, p->active);
-			break;
-		}
-		p->started++;
-		__atomic_add_fetch(&p->workers, 1, __ATOMIC_RELAXED);
-	}
-	if (t->report->threads_most < p->active)
-		t->report->threads_most = p->active;
-}
-
-/* Adds up the time with this number of threads. */
-static void pool_count_time(struct tree *t)
-{
-	struct pool *p = &t->pool;
-	double now = io_now();
-	t->pool_seconds += now - p->since;
-	t->thread_seconds += (now - p->since) * p->active;
-	p->since = now;
-}
-
-/* The tuner has another number of threads. The caller holds the lock. */
-static void pool_change(struct tree *t)
-{
-	struct pool *p = &t->pool;
-	pool_count_time(t);
-	__atomic_store_n(&p->active, p->tuner.threads, __ATOMIC_RELAXED);
-	pool_start_missing(t);
-	__atomic_add_fetch(&p->change, 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&p->wake);
-	pthread_cond_broadcast(&p->needed);
-}
-
-/* Is there work for more threads? Each may open several directories. The caller holds the lock. */
-static bool pool_has_more(const struct worker *w, int fd)
-{
-	const struct pool *p = &w->tree->pool;
-	return (p->used > 0 || w->left > 1 || w->own.dir) && fd < p->descriptors / 4;
-}
-
-void pool_report(struct worker *w, const struct tuner_report *report, int fd)
-{
-	struct pool *p = &w->tree->pool;
-	pthread_mutex_lock(&p->lock);
-	if (tuner_note(&p->tuner, report, pool_has_more(w, fd)))
-		pool_change(w->tree);
-	pthread_mutex_unlock(&p->lock);
-}
-
-void pool_begin(struct worker *w, const struct tuner_report *report, int fd)
-{
-	struct pool *p = &w->tree->pool;
-	pthread_mutex_lock(&p->lock);
-	if (pool_has_more(w, fd) && tuner_begin(&p->tuner, report))
-		pool_change(w->tree);
-	pthread_mutex_unlock(&p->lock);
-}
-
-static void pool_prepare(struct tree *t)
-{
-	struct pool *p = &t->pool;
-	struct rlimit files;
-	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER,
-			   .wake = PTHREAD_COND_INITIALIZER,
-			   .needed = PTHREAD_COND_INITIALIZER,
-			   .workers = 1,
-			   .change = 1,
-			   .tunes = t->threads == 0,
-			   .read_ahead = cpus_read_ahead(READERS),
-			   .helpers = pool_most_threads(HELPER_MEMORY, MAY_HELP),
-			   .since = io_now()};
-	/* With one more than there are CPUs, 12,000 files take 1.5 times as long on XFS, 1.04 on
-	 * ext4 and 0.99 on tmpfs (2 CPUs, median of paired times). */
-	p->active = least(p->tunes ? cpus_allowed() : t->threads, t->opened.threads);
-	p->active = least(p->active, FCOPY_THREADS_MAX);
-	const unsigned most = least(pool_most_threads(THREAD_MEMORY, FCOPY_THREADS_MAX),
-				    t->opened.threads);
-	/* Threads that wait for a limited rate do not wait for storage. */
-	const bool grows = p->tunes && !t->options->copy.limit_rate;
-	tuner_start(&p->tuner, p->active, grows ? most : 0);
-	bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX;
-	p->descriptors = known ? (int)files.rlim_cur : INT_MAX;
-}
-
-static void pool_end(struct tree *t)
-{
-	struct pool *p = &t->pool;
-	static const char *const reasons[] = {[TUNER_CPUS] = "the CPUs are the limit",
-					      [TUNER_WAITING] = "more threads were faster",
-					      [TUNER_NO_GAIN] = "more threads were not faster",
-					      [TUNER_LIMIT] = "the limit of threads was reached"};
-	pool_count_time(t);
-	free(p->stack);
-	t->report->threads_average = t->thread_seconds / t->pool_seconds;
-	t->report->threads_reason = !p->tunes  ? NULL
-				    : p->blind ? "without schedstat, waiting cannot be measured"
-					       : reasons[p->tuner.reason];
-}
-
-/* The caller is one of the threads. */
-void pool_run(struct tree *t, struct directory *root,
-	      void (*run)(struct worker *, const struct item *))
-{
-	struct pool *p = &t->pool;
-	struct worker *w = pool_join(t);
-	if (!w) {
-		tree_stop(t, ENOMEM);
-		return;
-	}
-	pool_prepare(t);
-	p->run = run;
-	pool_push(w, (struct item){.dir = root});
-	/* First, because it takes what has been copied by now for that of earlier operands. */
-	struct census *census = census_start(t, root);
-	pthread_mutex_lock(&p->lock);
-	pool_start_missing(t);
-	pthread_mutex_unlock(&p->lock);
-	pool_work(w);
-	while (p->started > 0)
-		pthread_join(p->thread[--p->started], NULL);
-	census_stop(census);
-	pool_end(t);
 }

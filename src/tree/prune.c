@@ -2,9 +2,9 @@
  * Removes from a part what its source does not have any more.
  */
 #define _GNU_SOURCE
+#include "directory.h"
 #include "endpoints/replace.h"
 #include "io/hash.h"
-#include "opened.h"
 #include "report.h"
 #include "resume.h"
 #include "source/reader.h"
@@ -16,65 +16,29 @@
 #include <string.h>
 #include <unistd.h>
 
-struct stale {
-	struct worker *w;
-	struct directory *d;
-	int src;               /* -1: as if it were empty */
-	bool unread;           /* nobody has read names from dst */
-	unsigned listed, kept; /* names in dst; how many the source has, too */
-	uint64_t sum, whole;   /* of hash_name() of each name in dst; without unfinished files */
-	unsigned found; /* names of the source that exist in dst, perhaps listed in another case */
-};
-
-static bool has_name(int dir, const char *name)
+static bool prune_has(int dir, const char *name)
 {
 	struct stat st;
 	return dir >= 0 && (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT);
 }
 
-static void count_listed(struct stale *s, const char *name)
+static void prune_remove(struct worker *w, const struct directory *d, const char *name)
 {
-	s->listed++;
-	s->kept += has_name(s->src, name);
-}
-
-static void count_found(struct stale *s, const char *name)
-{
-	s->found += has_name(s->d->dst, name);
-}
-
-static void remove_reported(struct stale *s, const char *name)
-{
-	int r = remove_entry(s->d->dst, name);
+	const int r = remove_entry(d->dst, name);
 	if (r < 0)
-		report_call(s->w, &(struct entry){.dir = s->d, .name = name, .as = name}, "remove",
-			    entry_dst, -r);
+		report_call(w, &ENTRY(d, name), "remove", entry_dst, -r);
 }
 
-static void remove_listed(struct stale *s, const char *name)
+static void prune_make_doubtful(const struct worker *w)
 {
-	if (!has_name(s->src, name))
-		remove_reported(s, name);
-}
-
-/* Calls `take` for each name in an open directory. Returns 0 or -errno. A source
- * that was removed since has no names: getdents64(2) returns ENOENT then. */
-static int take_names(struct stale *s, int open, void (*take)(struct stale *, const char *name))
-{
-	_Alignas(8) char buffer[8192];
-	struct reader r = s->unread ? reader_of(open, buffer, sizeof(buffer))
-				    : reader_open(open, buffer, sizeof(buffer));
-	for (const char *name; (name = reader_next(&r));)
-		take(s, name);
-	const int err = reader_close(&r);
-	return err == -ENOENT && open == s->d->src ? 0 : err;
+	__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 }
 
 /* A directory without a name lists nothing, whatever the source has under its name now. If the
  * source lacks the name, its parent directory removes the copy. */
 static bool prune_may_compare(struct worker *w, struct directory *d)
 {
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	const struct entry e = ENTRY(d, "");
 	if (opened_has_name(w->tree, d))
 		return true;
 	const int err = errno;
@@ -86,90 +50,111 @@ static bool prune_may_compare(struct worker *w, struct directory *d)
 			       "what it had may be in the part");
 	else
 		report_call(w, &e, "stat", entry_src, err);
-	__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+	prune_make_doubtful(w);
 	return false;
 }
 
-static void prune_doubt(const struct stale *s)
+static void prune_doubt(struct worker *w, const struct directory *d)
 {
 	report_refusal(
-	    s->w, &(struct entry){.dir = s->d, .name = "", .as = ""}, entry_src, EBUSY,
+	    w, &ENTRY(d, ""), entry_src, EBUSY,
 	    "got an entry during the copy; the part has an earlier copy under that name");
-	__atomic_store_n(&s->w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+	prune_make_doubtful(w);
+}
+
+static bool prune_has_failures(const struct worker *w)
+{
+	return __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) > 0;
 }
 
 /* Each name was looked for once: the source may have got it just before, and lost another one. Its
  * times show it. Then it is unknown which copies in the part are of this run. */
-static bool prune_may_be_old(const struct stale *s)
+static bool prune_may_be_old(const struct worker *w, const struct directory *d, size_t listed)
 {
 	struct stat now;
-	const struct stat *then = &s->d->st;
-	return s->src >= 0 && s->d->state == DIRECTORY_RESUMED && s->listed > s->d->present &&
-	       __atomic_load_n(&s->w->tree->root.failures, __ATOMIC_RELAXED) == 0 &&
-	       (fstat(s->src, &now) < 0 || !same_mtime(&now, then) ||
+	const struct stat *then = &d->st;
+	return d->state == DIRECTORY_RESUMED && listed > d->present && !prune_has_failures(w) &&
+	       (fstat(d->src, &now) < 0 || !same_mtime(&now, then) ||
 		now.st_ctim.tv_sec != then->st_ctim.tv_sec ||
 		now.st_ctim.tv_nsec != then->st_ctim.tv_nsec);
+}
+
+/* Removes what dst lists and the source lacks; src -1: it is as if it were empty. Returns 0, or
+ * -errno with the side that could not be read. */
+static int prune_names(struct worker *w, struct directory *d, int src, const struct name_list *dst,
+		       const char **side)
+{
+	const bool journal = w->tree->root.ground.journal;
+	struct name_list names = {0};
+	size_t kept = 0,
+	       found = 0; /* names of dst that src has; and of src, perhaps in another case */
+	for (size_t i = 0; i < dst->count; i++)
+		kept += prune_has(src, dst->name[i]);
+	/* No entry failed, so the source has got a name since it was read: that copy is old. */
+	if (journal && kept > d->present && !prune_has_failures(w))
+		prune_doubt(w, d);
+	if (kept == dst->count && dst->count >= d->present)
+		return 0;
+	const int r = src < 0 ? 0 : names_read(src, &names, NULL);
+	*side = entry_src;
+	if (r < 0 && r != -ENOENT) /* ENOENT: it was removed since it was opened */
+		return r;
+	for (size_t i = 0; i < names.count; i++)
+		found += prune_has(d->dst, names.name[i]);
+	names_free(&names);
+	if (found > kept)
+		report_refusal(w, &ENTRY(d, ""), entry_dst, EEXIST,
+			       "entry names in it differ from SRC, perhaps only by case");
+	for (size_t i = 0; i < dst->count && found <= kept; i++)
+		if (!prune_has(src, dst->name[i]))
+			prune_remove(w, d, dst->name[i]);
+	if (journal && src >= 0 && prune_may_be_old(w, d, dst->count))
+		prune_doubt(w, d);
+	return 0;
 }
 
 void prune_directory(struct worker *w, struct directory *d)
 {
 	/* With one_file_system, nothing below a mount point is copied. */
-	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->root.src_dev;
-	struct stale s = {.w = w, .d = d, .src = mounted ? -1 : d->src};
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	const bool mounted = w->tree->options->one_file_system &&
+			     d->st.st_dev != w->tree->root.src.dev;
+	struct name_list dst = {0};
+	const char *side = entry_dst;
 	/* Then it is unknown which copies of an earlier run are outdated: not even --keep-going
 	 * may commit them. */
 	if (d->names == NAMES_LOST && d->state == DIRECTORY_RESUMED && !mounted) {
-		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+		prune_make_doubtful(w);
 		return;
 	}
 	if (!mounted && !prune_may_compare(w, d))
 		return;
-	int r = take_names(&s, d->dst, count_listed);
-	/* No entry failed, so the source has got a name since it was read: that copy is old. */
-	if (r == 0 && w->tree->root.ground.journal && s.kept > d->present &&
-	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0)
-		prune_doubt(&s);
-	if (r == 0 && s.kept == s.listed && s.listed >= d->present)
-		return;
-	const char *path = entry_dst;
-	if (r == 0 && !mounted && (r = take_names(&s, d->src, count_found)) < 0)
-		path = entry_src;
-	if (r == 0 && s.found > s.kept)
-		report_refusal(w, &e, entry_dst, EEXIST,
-			       "entry names in it differ from SRC, perhaps only by case");
-	else if (r == 0)
-		r = take_names(&s, d->dst, remove_listed);
-	if (r == 0 && w->tree->root.ground.journal && prune_may_be_old(&s))
-		prune_doubt(&s);
+	int r = names_read(d->dst, &dst, NULL);
+	if (r == 0)
+		r = prune_names(w, d, mounted ? -1 : d->src, &dst, &side);
 	if (r < 0)
-		report_call(w, &e, "getdents64", path, -r);
-}
-
-static void count_hashes(struct stale *s, const char *name)
-{
-	const uint64_t hash = hash_name(name);
-	s->sum += hash;
-	s->whole += temporary_is_drawn(name) ? 0 : hash;
-}
-
-static void remove_drawn(struct stale *s, const char *name)
-{
-	if (temporary_is_drawn(name))
-		remove_reported(s, name);
+		report_call(w, &ENTRY(d, ""), "getdents64", side, -r);
+	names_free(&dst);
 }
 
 void prune_check_list(struct worker *w, struct directory *d)
 {
-	struct stale s = {.w = w, .d = d, .src = -1, .unread = true};
-	const uint64_t names = d->list->names;
-	int r = take_names(&s, d->dst, count_hashes);
-	s.unread = false;
-	if (r == 0 && s.sum != names && s.whole == names)
-		r = take_names(&s, d->dst, remove_drawn);
-	if (r < 0)
-		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "getdents64",
-			    entry_dst, -r);
-	else if (s.sum != names && s.whole != names)
-		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+	_Alignas(8) char buffer[8192];
+	struct reader r = reader_of(d->dst, buffer, sizeof(buffer)); /* nobody has read from it */
+	uint64_t sum = 0,
+		 whole = 0; /* of the hashes of all names; without those of unfinished files */
+	for (const char *name; (name = reader_next(&r));) {
+		sum += hash_name(name);
+		whole += temporary_is_drawn(name) ? 0 : hash_name(name);
+	}
+	if (r.error == 0 && sum != d->list->names && whole == d->list->names) {
+		r = reader_open(d->dst, buffer, sizeof(buffer));
+		for (const char *name; (name = reader_next(&r));)
+			if (temporary_is_drawn(name))
+				prune_remove(w, d, name);
+		reader_close(&r);
+	}
+	if (r.error < 0)
+		report_call(w, &ENTRY(d, ""), "getdents64", entry_dst, -r.error);
+	else if (sum != d->list->names && whole != d->list->names)
+		prune_make_doubtful(w);
 }

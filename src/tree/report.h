@@ -15,9 +15,6 @@ void report_failure(struct worker *, const struct entry *, const struct fcopy_er
 int report_call(struct worker *, const struct entry *, const char *call, const char *path, int err);
 int report_refusal(struct worker *, const struct entry *, const char *path, int err,
 		   const char *reason);
-/* A refusal because of what SRC or DST is. Below a directory, it is a failure as any other. */
-int report_unsuitable(struct worker *, const struct entry *, const char *path, int err,
-		      const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
@@ -41,12 +38,13 @@ void report_file(struct worker *, const struct stat *, bool complete);
 /* Adds a worker's counts and steps to the report. */
 void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
 void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, size_t n);
+
+/* report_entry.c: the paths of entries; what a caller gets for each entry, and for each SRC. */
+
 /* Writes the entry's path of the source, or of the destination; only the end of a long one. */
 void entry_path(const struct entry *, bool src, char *path, size_t size);
 /* The same below the operand, as filters know it. Returns false if its start was cut off. */
 bool entry_path_below(const struct entry *, char *path, size_t size);
-
-/* report_entry.c: for callers that want each entry, and for each SRC. */
 /* Calls the caller's notify; the lock is held, or no other thread runs. */
 void report_notify(const struct tree *, const struct fcopy_event *);
 /* What becomes of an entry is known: counts it, adds it to the progress and sends it. Nothing else

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What a caller gets for each entry (report_entries), and for each SRC.
+ * The paths of entries; what a caller gets for each entry (report_entries), and for each SRC.
  */
 #define _GNU_SOURCE
 #include "endpoints/endpoint.h"
 #include "report.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,47 +21,61 @@ static bool entries_are_wanted(const struct tree *t)
 	return t->options->report_entries && t->options->copy.notify;
 }
 
-static void prepend(char *path, size_t *at, const char *name)
+/* The path of an entry, for messages, filters and callers. */
+
+/* Prepends `part` to the path that begins at *at. Truncates a long path at its start. */
+static void path_prepend(char *path, size_t *at, const char *part)
 {
-	size_t length = strlen(name);
-	if (path[*at] && length > 0)
-		path[--*at] = '/';
-	*at -= length;
-	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the null byte is at its end */
-	memcpy(path + *at, name, length);
+	const size_t length = strlen(part), n = length < *at ? length : *at;
+	*at -= n;
+	memcpy(path + *at, part + length - n, n);
 }
 
-/* The names below the operand's directory that lead to the entry, which is called `name`; of any
- * length. The caller frees it. NULL: no memory. */
-static char *path_below(const struct entry *e, const char *name)
+/* The name of this directory in a path that starts with `top`, the operand's, or below it (NULL).
+ */
+static const char *path_part(const struct directory *d, const char *top)
+{
+	return d->parent ? d->name : top;
+}
+
+static void path_make(const struct entry *e, const char *name, const char *top, char *path,
+		      size_t size)
+{
+	size_t at = size - 1;
+	path[at] = '\0';
+	path_prepend(path, &at, name);
+	for (const struct directory *d = e->dir; d && (d->parent || top); d = d->parent) {
+		const char *part = path_part(d, top);
+		const size_t length = strlen(part);
+		if (path[at] && length > 0 && part[length - 1] != '/')
+			path_prepend(path, &at, "/");
+		path_prepend(path, &at, part);
+	}
+	memmove(path, path + at, size - at);
+}
+
+/* The same, of any length. The caller frees it. NULL: no memory. */
+static char *path_new(const struct entry *e, const char *name, const char *top)
 {
 	size_t size = strlen(name) + 1;
-	for (const struct directory *d = e->dir; d->parent; d = d->parent)
-		size += strlen(d->name) + 1;
+	for (const struct directory *d = e->dir; d && (d->parent || top); d = d->parent)
+		size += strlen(path_part(d, top)) + 1;
 	char *path = malloc(size);
-	size_t at = size - 1;
-	if (!path)
-		return NULL;
-	path[at] = '\0';
-	prepend(path, &at, name);
-	for (const struct directory *d = e->dir; d->parent; d = d->parent)
-		prepend(path, &at, d->name);
-	memmove(path, path + at, size - at);
+	if (path)
+		path_make(e, name, top, path, size);
 	return path;
 }
 
-static char *path_of_copy(const struct entry *e)
+void entry_path(const struct entry *e, bool src, char *path, size_t size)
 {
-	const struct directory *top = e->dir;
-	char *below = path_below(e, e->as), *path = NULL;
-	while (top->parent)
-		top = top->parent;
-	size_t n = strlen(top->dst_path);
-	bool slash = below && below[0] && n > 0 && top->dst_path[n - 1] != '/';
-	if (below && asprintf(&path, "%s%s%s", top->dst_path, slash ? "/" : "", below) < 0)
-		path = NULL;
-	free(below);
-	return path;
+	const struct directory *top = entry_top(e);
+	path_make(e, src ? e->name : e->as, src ? top->src_path : top->dst_path, path, size);
+}
+
+bool entry_path_below(const struct entry *e, char *path, size_t size)
+{
+	path_make(e, e->name, NULL, path, size);
+	return strlen(path) < size - 1;
 }
 
 /* The paths of an entry, made before the lock is taken. */
@@ -72,8 +85,8 @@ struct entry_paths {
 
 static struct entry_paths make_paths(const struct tree *t, const struct entry *e)
 {
-	return (struct entry_paths){t->root.ground.single ? NULL : path_below(e, e->name),
-				    path_of_copy(e)};
+	return (struct entry_paths){t->root.ground.single ? NULL : path_new(e, e->name, NULL),
+				    path_new(e, e->as, entry_top(e)->dst_path)};
 }
 
 /* The lock is held, unless the caller does not need it. Frees the paths. */
@@ -153,7 +166,7 @@ void report_directory(struct worker *w, struct directory *d, const struct outcom
 	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
 		return;
 	if (o->action != FCOPY_ACTION_UNCHANGED)
-		report_outcome(w, &(struct entry){.dir = d, .name = "", .as = ""}, o);
+		report_outcome(w, &ENTRY(d, ""), o);
 	else
 		add_progress(w->tree);
 }

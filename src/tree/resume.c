@@ -16,24 +16,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
-{
-	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (S_ISDIR(st.st_mode)) {
-		bool open = (st.st_mode & 0700) == 0700;
-		mode_t mode_open = (st.st_mode & 07777) | 0700;
-		return open || fchmodat(dir, name, mode_open, AT_SYMLINK_NOFOLLOW) == 0 ? 0
-											: -errno;
-	}
-	int r = remove_entry(dir, name);
-	if (r == 0)
-		r = mkdirat(dir, name, mode) < 0 ? -errno : 0;
-	*fresh = r == 0;
-	return r;
-}
-
 /* With --fsync, reads from the storage: after a failed writeback the page cache may contain data
  * that the disk does not, and the flush at the end would succeed. */
 bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)

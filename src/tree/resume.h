@@ -8,10 +8,6 @@
 #include "part/left.h"
 #include "tree.h"
 
-/* resume.c: makes the entry `name` of an unfinished tree a directory. An existing directory gets
- * S_IRWXU, because the earlier copy may have given it the mode of its source. Anything else is
- * replaced by a new directory with `mode`, and *fresh is set. Returns 0 or -errno. */
-int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
 /* Is the file's copy in the part complete? Otherwise an old one is removed, unless the tree has
  * stopped: then it is unknown. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);

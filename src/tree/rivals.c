@@ -4,13 +4,10 @@
 #define _GNU_SOURCE
 #include "rivals.h"
 #include "endpoints/error.h"
-#include "inodes.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "namesakes.h"
 #include "report.h"
 #include "root.h"
-#include "source/climb.h"
 #include "source/reader.h"
 
 #include <errno.h>
@@ -18,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define SEARCHES 16 /* for the other name that leads to a file: of each directory of SRC */
 
 void rivals_lock(struct tree *t)
 {
@@ -33,23 +32,23 @@ void rivals_unlock(struct tree *t)
 
 /* Directories have a set of their own. The inode number of a file that was replaced can come back
  * as that of a new directory; this run removes no directory that it has claimed. */
-static struct inodes *set_of(const struct tree *t, const struct stat *st)
+static struct inodes *set_of(struct tree *t, const struct stat *st)
 {
-	return S_ISDIR(st->st_mode) ? t->entered : t->made;
+	return S_ISDIR(st->st_mode) ? &t->set[SET_ENTERED] : &t->set[SET_MADE];
 }
 
 /* Does the name lead to a link that this run has made under another new name of the directory? The
  * list was read before the first of them: a name that is not in it leads to a new one. */
-static bool leads_to_link(const struct tree *t, const struct directory *d, const char *name,
+static bool leads_to_link(struct tree *t, const struct directory *d, const char *name,
 			  const struct stat *st)
 {
 	const struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE);
 	return there && there->name && st->st_nlink > 1 && !S_ISDIR(st->st_mode) &&
-	       inodes_has(t->linked, st) && !names_have(there, name);
+	       inodes_has(&t->set[SET_LINKED], st) && !names_have(there, name);
 }
 
 /* Is what `name` in d leads to made by this run? */
-static bool is_made_as(const struct tree *t, const struct directory *d, const char *name,
+static bool is_made_as(struct tree *t, const struct directory *d, const char *name,
 		       const struct stat *st)
 {
 	return inodes_has(set_of(t, st), st) || leads_to_link(t, d, name, st);
@@ -60,28 +59,25 @@ static bool is_made_as(const struct tree *t, const struct directory *d, const ch
 static bool claim(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const bool shared = st->st_nlink > 1 && !S_ISDIR(st->st_mode);
-	const int r = inodes_add(shared ? t->taken : set_of(t, st), st);
+	const int r = inodes_add(shared ? &t->set[SET_TAKEN] : set_of(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
 	return shared ? !is_made_as(t, e->dir, e->as, st) : r != 0;
 }
 
-bool rivals_claim(struct tree *t, const struct entry *e)
+bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	struct stat st;
-	return !rivals_possible(t) || fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       claim(t, e, &st);
-}
-
-bool rivals_claim_new(struct tree *t, const struct entry *e, const struct stat *st)
-{
-	return claim(t, e, st);
+	struct stat now;
+	if (!rivals_possible(t) ||
+	    (!st && fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) < 0))
+		return true;
+	return claim(t, e, st ? st : &now);
 }
 
 void rivals_unclaim(struct tree *t, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
-		inodes_remove(t->entered, st);
+		inodes_remove(&t->set[SET_ENTERED], st);
 }
 
 void rivals_give_back(struct tree *t, const struct stat *st)
@@ -90,7 +86,7 @@ void rivals_give_back(struct tree *t, const struct stat *st)
 		inodes_remove(set_of(t, st), st);
 }
 
-bool rivals_made(const struct tree *t, const struct entry *e, const struct stat *st)
+bool rivals_made(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	return rivals_possible(t) && is_made_as(t, e->dir, e->as, st);
 }
@@ -102,34 +98,10 @@ bool rivals_have(struct tree *t, const struct directory *d, const char *name)
 	       is_made_as(t, d, name, &st);
 }
 
-int rivals_claim_open(struct tree *t, const struct entry *e, int fd)
-{
-	struct stat st;
-	return fstat(fd, &st) < 0 ? -errno : claim(t, e, &st) ? 0 : RESULT_RIVAL;
-}
-
 static bool is_made(void *worker, const struct stat *st)
 {
 	const struct worker *w = worker;
 	return is_made_as(w->tree, w->claiming->dir, w->claiming->as, st);
-}
-
-/* Adds the operands: the files, and the directories above other files. */
-static int find_sources(struct tree *t)
-{
-	int r = 0;
-	pthread_mutex_lock(&t->lock);
-	struct inodes *sources = t->sources ? NULL : inodes_new();
-	for (size_t i = 0; sources && r >= 0 && i < t->operands; i++)
-		if (t->operand[i].place.exists)
-			r = inodes_add(sources, &t->operand[i].place.st);
-	if (r < 0) {
-		inodes_free(sources);
-		sources = NULL;
-	}
-	t->sources = t->sources ? t->sources : sources;
-	pthread_mutex_unlock(&t->lock);
-	return t->sources ? 0 : -ENOMEM;
 }
 
 static bool is_source(const struct stat *st, void *tree)
@@ -139,13 +111,12 @@ static bool is_source(const struct stat *st, void *tree)
 
 bool rivals_are_source(struct tree *t, const struct stat *st)
 {
-	return t->several && (find_sources(t) < 0 || inodes_has(t->sources, st));
+	return t->several && is_source(st, t);
 }
 
 int rivals_is_below_source(struct tree *t, int dir)
 {
-	int r = find_sources(t);
-	return r < 0 ? r : climb(dir, is_source, t, NULL);
+	return climb(dir, is_source, t, NULL);
 }
 
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
@@ -153,17 +124,13 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 {
 	struct tree *t = w->tree;
 	struct fcopy_error *error = &w->file.error;
-	const struct directory *root = e->dir;
-	int dir, r = find_sources(t);
+	const int src = entry_top(e)->src;
+	int dir, r = is_source(old, t);
 	destination_name(&w->copy.dst, &dir);
 	if (r == 0)
-		r = inodes_has(t->sources, old);
-	if (r == 0)
 		r = rivals_is_below_source(t, dir);
-	while (root->parent)
-		root = root->parent;
-	if (r == 0 && !t->root.ground.single && root->src >= 0)
-		r = inside_by_mount(t->mounts, root->src, dir, t->options->one_file_system);
+	if (r == 0 && !t->root.ground.single && src >= 0)
+		r = inside_by_mount(t->mounts, src, dir, t->options->one_file_system);
 	if (r < 0 && r != -EACCES) /* a process that may not search there cannot have read it */
 		return error_call(error, "open", entry_dst, -r);
 	return r > 0 ? error_refuse(error, entry_dst, EINVAL, "leads to a file of the source",
@@ -204,7 +171,7 @@ void rivals_forget(struct directory *d)
 		names_free(d->there);
 	free(d->there);
 	d->there = NULL;
-	namesakes_forget(d);
+	names_free(&d->sought);
 }
 
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
@@ -246,7 +213,7 @@ void rivals_note_linked(struct worker *w, const struct entry *e, const struct st
 	    (!by_list && !is_in_another_case(e, st, is_new)))
 		return;
 	rivals_lock(t);
-	const int r = inodes_add(by_list ? t->linked : t->made, st);
+	const int r = inodes_add(by_list ? &t->set[SET_LINKED] : &t->set[SET_MADE], st);
 	rivals_unlock(t);
 	if (r < 0)
 		tree_stop(t, -r);
@@ -268,11 +235,6 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 	return o->link_dest && is_in_another_case(e, old, false) ? RESULT_RIVAL : 0;
 }
 
-static int note_reached(struct tree *t, const struct stat *st)
-{
-	return inodes_add(t->reached, st) < 0 ? -ENOMEM : 0;
-}
-
 static int claim_open_file(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
@@ -283,8 +245,9 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
 		r = check_target(w, e, old);
 	/* Noted before it is claimed: it is no evidence that an entry is listed twice. */
-	if (r == 0 && old && S_ISREG(old->st_mode) && destination_is_target(dst))
-		r = note_reached(t, old);
+	if (r == 0 && old && S_ISREG(old->st_mode) && destination_is_target(dst) &&
+	    inodes_add(&t->set[SET_REACHED], old) < 0)
+		r = -ENOMEM;
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = check_linked(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, e, old))
@@ -296,9 +259,9 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	if (r != 0 || !S_ISREG(new.st_mode))
 		return r;
 	/* Written through a symlink, or in place under one of its names. */
-	if (destination_is_target(dst) || new.st_nlink > 1)
-		r = note_reached(t, &new);
-	if (r == 0 && inodes_add(t->made, &new) < 0)
+	if (((destination_is_target(dst) || new.st_nlink > 1) &&
+	     inodes_add(&t->set[SET_REACHED], &new) < 0) ||
+	    inodes_add(&t->set[SET_MADE], &new) < 0)
 		r = -ENOMEM;
 	if (r == -ENOMEM)
 		tree_stop(t, ENOMEM);
@@ -339,16 +302,80 @@ bool rivals_is_listed(int dir, const char *name)
 	return found;
 }
 
+/* The search for another name of SRC that leads to the same file. */
+struct search {
+	const struct entry *e;
+	struct stat src, dst;     /* of the entry; dst.st_nlink 0: DST has no such name */
+	unsigned count;           /* how often SRC lists the name */
+	bool unknown;             /* it was not looked for */
+	char rival[NAME_MAX + 1]; /* empty: none, or unknown */
+};
+
+/* Stats the source of a name of the same directory, and what its copy was written to: that of a
+ * file follows a symlink. Returns whether DST has the name. */
+static bool stat_both(const struct entry *e, const char *name, struct stat *src, struct stat *dst)
+{
+	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		src->st_mode = src->st_nlink = 0;
+	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
+	return fstatat(e->dir->dst, name, dst, flags) == 0;
+}
+
+/* One pass over the names. The list is read again for each of the first searches. */
+static void search_names(struct search *s, bool thorough)
+{
+	const struct entry *e = s->e;
+	struct directory *d = e->dir;
+	struct stat src, dst;
+	const bool again = thorough || ++d->searches <= SEARCHES;
+	if (again) {
+		names_free(&d->sought);
+		(void)names_read(d->src, &d->sought, NULL);
+	}
+	for (size_t i = names_from(&d->sought, e->name);
+	     i < d->sought.count && strcmp(d->sought.name[i], e->name) == 0; i++)
+		s->count++;
+	s->unknown = !d->sought.name || (!again && s->count < 2);
+	for (size_t i = 0; i < d->sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
+		const char *name = d->sought.name[i];
+		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
+		    !stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
+			continue;
+		strcpy(s->rival, name);
+		return;
+	}
+}
+
+/* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
+ * a directory are made. */
+static void search(struct tree *t, struct search *s, bool thorough)
+{
+	const struct entry *e = s->e;
+	struct stat src, now;
+	pthread_mutex_lock(&t->replacing);
+	for (int tries = 0; tries < 5; tries++) {
+		*s = (struct search){.e = e};
+		if (!stat_both(e, e->name, &s->src, &s->dst))
+			s->dst.st_nlink = 0;
+		search_names(s, thorough);
+		/* A file that had one name is replaced without the lock: if that was done during
+		 * the search, the rival had another inode than the entry. */
+		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||
+		    !stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
+			break;
+	}
+	pthread_mutex_unlock(&t->replacing);
+}
+
 /* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
  * target may be the copy of another entry; nor is that of a file which an entry has written by
  * another name. A name that was replaced while the source was read may have been listed twice, too;
  * where two directories of SRC may have one copy, that is no evidence either. */
-static bool is_listed_twice(const struct tree *t, const struct search *s)
+static bool is_listed_twice(struct tree *t, const struct search *s)
 {
 	const struct entry *e = s->e;
-	if (s->rival[0] || s->unknown || s->itself)
-		return s->itself && !s->rival[0];
-	if (s->dst.st_nlink > 0 && inodes_has(t->reached, &s->dst))
+	if (s->rival[0] || s->unknown ||
+	    (s->dst.st_nlink > 0 && inodes_has(&t->set[SET_REACHED], &s->dst)))
 		return false;
 	if (s->count > 1 || t->options->keep_directory_symlink)
 		return s->count > 1;
@@ -361,16 +388,9 @@ static bool is_same_source(const struct search *s)
 {
 	struct stat src, dst;
 	const struct entry *e = s->e;
-	return s->rival[0] && namesakes_stat(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
+	return s->rival[0] && stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
 	       same_inode(&src, &s->src) &&
 	       (is_symlink(e->dir->dst, e->as) || is_symlink(e->dir->dst, s->rival));
-}
-
-static void search(struct tree *t, struct search *s, bool thorough)
-{
-	pthread_mutex_lock(&t->replacing);
-	namesakes_search(s, thorough);
-	pthread_mutex_unlock(&t->replacing);
 }
 
 bool rivals_share(struct tree *t, const struct entry *e)
@@ -403,7 +423,7 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 		return claim(t, e, st);
 	if (is_in_another_case(e, st, false) && rivals_share(t, e))
 		return false;
-	return !inodes_has(t->taken, st) || still_leads(e, st);
+	return !inodes_has(&t->set[SET_TAKEN], st) || still_leads(e, st);
 }
 
 /* Reports s->rival, or that there is none. */
@@ -445,7 +465,7 @@ int rivals_report(struct worker *w, const struct entry *e)
 int rivals_report_new(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
-	search(w->tree, &s, true);
+	search(w->tree, &s, false);
 	if (is_same_source(&s) || (!s.rival[0] && s.count > 1))
 		return listed_twice(w);
 	return s.rival[0] || s.unknown ? report_rival(w, &s) : 0;

@@ -26,19 +26,16 @@ void rivals_unlock(struct tree *);
 /* Is what `name` in the copy's directory leads to made by this run? A symlink is not followed. */
 bool rivals_have(struct tree *, const struct directory *, const char *name);
 /* The same for an entry, and the stat of what it leads to. */
-bool rivals_made(const struct tree *, const struct entry *, const struct stat *);
-/* Claims it, so that no other entry may replace it. Returns whether no other entry has it; true
- * also if there is no such name, or if rivals are impossible. */
-bool rivals_claim(struct tree *, const struct entry *);
-/* Claims an inode of DST whose stat is known. Returns whether no other entry has it. */
-bool rivals_claim_new(struct tree *, const struct entry *, const struct stat *);
+bool rivals_made(struct tree *, const struct entry *, const struct stat *);
+/* Claims what it leads to, so that no other entry may replace it. st: of that; NULL: it is looked
+ * up. Returns whether no other entry has it; true also if there is no such name, or if rivals are
+ * impossible. */
+bool rivals_claim(struct tree *, const struct entry *, const struct stat *st);
 /* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
  * of a new one; a file stays claimed. */
 void rivals_unclaim(struct tree *, const struct stat *);
 /* A claimed entry of DST has its name again: the entry that claimed it comes later. */
 void rivals_give_back(struct tree *, const struct stat *);
-/* Claims an open directory. Returns 0; RESULT_RIVAL if another entry has it; or -errno. */
-int rivals_claim_open(struct tree *, const struct entry *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
 int rivals_is_below_source(struct tree *, int dir);
 /* Of the worker's copy, after destination_open_place() returned r: claims the file that it replaces
@@ -55,9 +52,9 @@ bool rivals_share(struct tree *, const struct entry *);
 /* An entry stays as it is: claims its inode, unless it has other names. Returns whether no other
  * entry has it, nor another name of SRC leads to it. */
 bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
-/* The entry's name leads to what another entry has made, which namesakes.h looks for. Its outcome
- * is none if this is the entry itself, which its directory lists twice, otherwise a failure.
- * Returns -EEXIST. */
+/* The entry's name leads to what another entry has made. Its outcome is none if this is the entry
+ * itself, which its directory lists twice, otherwise a failure, whose message has the name of the
+ * other one for the first failures of a directory. Returns -EEXIST. */
 int rivals_report(struct worker *, const struct entry *);
 /* The names that the copy's directory had when it was first asked for them. It is read once, so
  * that many names take time in proportion to their number. NULL: there is no memory; no name at all
@@ -65,9 +62,9 @@ int rivals_report(struct worker *, const struct entry *);
 const struct name_list *rivals_list(struct directory *);
 /* Frees what this file keeps of a directory. */
 void rivals_forget(struct directory *);
-/* In a new tree the entry's name is taken. Returns -EEXIST as rivals_report(); or 0:
- * no entry of SRC is known to have it, so another process has made it, or a server of NFS has
- * carried out one request twice. */
+/* In a new tree the entry's name is taken. Returns -EEXIST as rivals_report(); or 0: no entry of
+ * SRC has it, so another process has made it, or a server of NFS has carried out one request twice.
+ */
 int rivals_report_new(struct worker *, const struct entry *);
 /* The entry is another process's: reports that. Returns -EEXIST. */
 int rivals_report_other(struct worker *, const struct entry *);

@@ -5,113 +5,21 @@
 #define _GNU_SOURCE
 #include "root.h"
 #include "directory.h"
+#include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
+#include "entry.h"
 #include "io/hash.h"
 #include "io/io.h"
 #include "io/libc.h"
 #include "io/system.h"
-#include "mirror.h"
-#include "opened.h"
 #include "report.h"
 #include "rivals.h"
-#include "source/climb.h"
-#include "source/filter.h"
-#include "update.h"
-#include "walk.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static bool root_is_top(const struct stat *st, void *top_)
-{
-	const struct stat *top = top_;
-	return same_inode(st, top);
-}
-
-/* Is this directory, or one above it, `top`? 1: it is; 0; -errno with the call. */
-static int root_is_below(int dir, struct stat top, struct failure *fail)
-{
-	return climb(dir, root_is_top, &top, fail);
-}
-
-/* DST is inside the source. Does a pattern exclude it there, or a directory above it? Only its path
- * shows that, by which the walk would meet it. */
-static bool root_is_excluded(const struct building *r)
-{
-	char src[PATH_MAX], dst[PATH_MAX];
-	const struct place *to = &r->to->place;
-	const ssize_t n = readlink(io_proc_path(r->from->fd).text, src, sizeof(src));
-	const ssize_t m = readlink(io_proc_path(to->dir).text, dst, sizeof(dst));
-	const size_t length = strlen(to->name);
-	if (!r->tree->filter || r->tree->shared || n <= 1 || m < n || length == 0 ||
-	    (size_t)m + length + 2 > sizeof(dst) || memcmp(src, dst, (size_t)n) != 0)
-		return false;
-	dst[m] = '/';
-	memcpy(dst + m + 1, to->name, length + 1);
-	if (dst[n] != '/')
-		return false;
-	char *path = dst + n + 1;
-	for (char *end = path; *end; end++)
-		if (*end == '/') {
-			*end = '\0';
-			if (filter_protects(r->tree->filter, path, true))
-				return true;
-			*end = '/';
-		}
-	return filter_protects(r->tree->filter, path, true);
-}
-
-int root_check_inside(const struct building *r, int dir)
-{
-	const bool one = r->tree->options->one_file_system;
-	struct stat st;
-	struct failure fail;
-	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
-		return 0; /* of what is mounted there, the copy has only the mount point */
-	bool bound = inside_by_mount(r->tree->mounts, r->from->fd, dir, one);
-	int result = root_is_below(dir, r->from->place.st, &fail);
-	if ((result == 1 || bound) && root_is_excluded(r)) {
-		r->tree->root.within = true;
-		return 0;
-	}
-	if (result == 1 || bound)
-		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
-	/* A process that may not search there cannot have opened SRC there either. */
-	return result == -EACCES || result == 0 ? 0 : root_fail(r, fail.call, -result);
-}
-
-int root_check_part_source(const struct building *r)
-{
-	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-	struct part p;
-	struct stat st;
-	struct failure fail = {.call = "fstat"};
-	part_init(&p, r->to->place.dir, r->to->place.name);
-	int part = openat(p.parent, p.public, flags | O_NOFOLLOW), src = r->from->fd;
-	if (part < 0)
-		switch (errno) {
-		case ENOENT:
-		case ESTALE:
-		case ENOTDIR:
-		case ELOOP: return 0; /* the caller creates or refuses it */
-		default: return root_fail(r, "open of its .fcopy-part", errno);
-		}
-	int result = fstat(part, &st) < 0 ? -errno : root_is_below(src, st, &fail);
-	if (result == 1 || inside_by_mount(r->tree->mounts, part, src, false))
-		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
-				     FCOPY_ADVICE_NONE);
-	else if (result == 0 || result == -EACCES) /* as in root_check_inside */
-		result = root_check_inside(r, part);
-	else if (result == -ESTALE) /* another machine has removed it */
-		result = 0;
-	else
-		result = root_fail(r, fail.call, -result);
-	close(part);
-	return result;
-}
 
 /* In an append-only directory a temporary name could be neither renamed nor removed. */
 static int root_check_parent(const struct building *r)
@@ -190,10 +98,10 @@ static int root_refuse_other(const struct building *r)
 static int root_open_symlink(struct building *r)
 {
 	struct stat st = {0};
-	r->dst = directory_follow(r->to->place.dir, r->to->place.name);
+	r->dst = directory_follow(r->to->place.dir, r->to->place.name, O_RDONLY);
 	if (r->dst < 0 && errno == EPERM)
 		return root_refuse(r, EPERM, SYMLINK_FOREIGN, FCOPY_ADVICE_NONE);
-	if (r->dst < 0 && errno == ENOTDIR)
+	if (r->dst < 0 && (errno == ENOTDIR || errno == ENOENT))
 		return root_refuse_other(r);
 	int result = r->dst < 0 || fstat(r->dst, &st) < 0 ? root_fail(r, "open", errno) : 0;
 	if (result == 0 && same_inode(&st, &r->from->place.st))
@@ -290,8 +198,7 @@ static struct directory *root_begin(struct building *r)
 	if (d && seen)
 		d->was = was;
 	if (d && t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
-		t->root.part_dev = parent.st_dev;
-		t->root.part_ino = parent.st_ino;
+		t->root.part = inode_of(&parent);
 	}
 	if (d && fresh && t->several) /* a later operand may link to what is in it */
 		d->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
@@ -313,21 +220,28 @@ static bool root_is_overtaken(const struct building *r, struct operand *now)
 	return true;
 }
 
+static int root_open_as(struct building *r, struct tree *t, const struct operand *from,
+			const struct operand *to)
+{
+	*r = (struct building){.tree = t, .from = from, .to = to};
+	part_init(&r->part, to->place.dir, to->place.name);
+	r->record = (struct record){.part = &r->part,
+				    .name = to->place.name,
+				    .source = part_source(from->fd, &from->place.st),
+				    .numbers = system_numbers_last(from->fd),
+				    .options = root_options(t)};
+	return root_open(r);
+}
+
 int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
-	struct building r = {.tree = t, .from = from, .to = to};
+	struct building r;
 	struct operand now = *to;
-	part_init(&r.part, to->place.dir, to->place.name);
 	t->umask = temporary_umask();
-	r.record = (struct record){.part = &r.part,
-				   .name = to->place.name,
-				   .source = part_source(from->fd, &from->place.st),
-				   .numbers = system_numbers_last(from->fd),
-				   .options = root_options(t)};
-	int result = root_open(&r);
-	if (result == 0 && root_is_overtaken(&r, &now)) {
+	int result = root_open_as(&r, t, from, to);
+	if (result == 0 && root_is_overtaken(&r, &now)) { /* once: DST exists now */
 		commit_abort(&r);
-		return root_copy(t, from, &now);
+		result = root_open_as(&r, t, from, &now);
 	}
 	if (result != 0)
 		return result < 0 ? result : 0;

@@ -113,27 +113,6 @@ int home_open_committed(struct building *, const struct stat *);
  * 0 or -errno, reported; then the part stays. */
 int home_leave_committed(struct building *);
 
-/* Flushes what was copied. */
-
-/* Must the copy below this directory be flushed entry by entry to be durable? */
-bool flush_needs_each(const struct tree *, int dst);
-/* How is the copy below this directory flushed? whole: it is a new tree. */
-enum flushing flush_find(const struct tree *, int dst, bool whole);
-/* Flushes a complete directory below the operand's if so, and, with --fsync or in a mirror, a file
- * system that is mounted there. Returns 0 or -errno with the call; then, too, a mirror's marker
- * stays. */
-int flush_directory(struct tree *, struct directory *, struct failure *);
-/* Flushes the rest when everything below the operand's directory is complete. each: every entry was
- * flushed. Returns 0 or -errno with the call. */
-int flush_tree(int fd, bool each, struct failure *);
-/* Is all that was copied below this directory on the disk now? Flushes it if need be. */
-bool flush_all(const struct tree *, int dst);
-/* Writes back what is cached of a file system, as far as syncfs(2) does. Returns 0 or -errno. */
-int flush_page_cache(int fd);
-/* Flushes the links and special files that single operands made in this directory, a descriptor.
- * Returns 0 or -errno with the call. */
-int flush_singles(struct tree *, int directory, struct failure *);
-
 /* The end of a directory that an operand names. */
 
 /* Sets the attributes of the complete directory, flushes and renames it. Returns 0 or -errno,

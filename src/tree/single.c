@@ -5,11 +5,9 @@
 #include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"
-#include "inodes.h"
+#include "entry.h"
 #include "report.h"
 #include "root.h"
-#include "update.h"
-#include "walk.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -29,39 +27,36 @@ static uint64_t count_finished(const struct fcopy_tree_report *r)
 	       count_unflushed(r);
 }
 
-/* Does a flush of the open directory `other` also flush what was made in `dir`? */
-static bool single_flush_reaches(const struct tree *t, int dir, int other)
+/* --parents: is the next operand copied to the same directory, which is open as `next`? If not,
+ * flushes what was made in the present one, unless a flush of the next one does that, too. */
+static bool single_stays(struct tree *t, int next)
 {
+	const int dir = t->singles->dst;
 	struct stat st, at;
-	return fstat(dir, &st) == 0 && fstat(other, &at) == 0 && st.st_dev == at.st_dev &&
-	       (st.st_ino == at.st_ino || !flush_needs_each(t, dir));
-}
-
-/* --parents: the next operand is copied to another directory, which is open. */
-static void single_leave(struct tree *t, int next)
-{
-	struct directory *d = t->singles;
 	struct failure fail;
-	if (t->unflushed && !t->options->dry_run && !single_flush_reaches(t, d->dst, next)) {
-		const int r = flush_singles(t, d->dst, &fail);
+	const bool known = fstat(dir, &st) == 0 && fstat(next, &at) == 0;
+	if (known && same_inode(&st, &at) && !t->unmade)
+		return true;
+	const bool flushed = known && st.st_dev == at.st_dev && !flush_needs_each(t, dir);
+	if (t->unflushed && !t->options->dry_run && !flushed) {
+		const int r = flush_singles(t, dir, &fail);
 		if (r < 0)
 			tree_fail(t, fail.call, t->singles_dst, -r);
 		t->unflushed = false;
 	}
-	lists_keep(&t->lists_kept, d->dst, &d->there);
-	directory_unref(d);
+	return false;
 }
 
 /* The directory that holds only the operands that are files. Its descriptor src is of the next
  * operand's directory. */
 static int single_open(struct tree *t, const struct operand *src, const struct operand *to)
 {
-	struct stat none = {0};
+	const struct stat none = {0};
 	struct directory *d = t->singles;
 	int fd = operand_open_directory(src);
 	if (fd < 0)
 		return tree_fail(t, "open", src->path, -fd);
-	if (!d || t->options->parents) {
+	if (!d || (t->options->parents && !single_stays(t, to->place.dir))) {
 		int dst = t->unmade ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
 		d = dst >= 0 || t->unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
 		if (!d) {
@@ -71,17 +66,14 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 			return dst < 0 && !t->unmade ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
 						     : tree_fail(t, "malloc", src->path, ENOMEM);
 		}
-		if (t->singles)
-			single_leave(t, dst);
-		if (t->options->parents)
-			d->there = lists_take(&t->lists_kept, dst);
+		directory_unref(t->singles);
+		t->singles = d;
 	}
 	operand_directory(src, t->singles_src);
 	operand_directory(to, t->singles_dst);
 	d->src_path = t->singles_src;
 	d->dst_path = t->singles_dst;
 	d->src = fd;
-	t->singles = d;
 	return t->destination.kind == OPERAND_INTO && d->link < 0
 		   ? link_dest_open(t, d->dst, NULL, &d->link)
 		   : 0;

@@ -2,15 +2,13 @@
  * Symlinks, FIFOs, sockets and devices: created like the source's, never opened.
  */
 #define _GNU_SOURCE
-#include "special.h"
 #include "displace.h"
 #include "endpoints/error.h"
+#include "entry.h"
 #include "io/io.h"
-#include "links.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,7 +156,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, st, false, fail);
 	if (r == 0)
-		(void)rivals_claim(t, e); /* it is new */
+		(void)rivals_claim(t, e, NULL); /* it is new */
 	return r;
 }
 
@@ -260,7 +258,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 			   rivals_have(w->tree, e->dir, e->as);
 	int r = rival ? RESULT_RIVAL : aside_make(w, e, &m, replace, &fail);
 	if (r == 0)
-		(void)rivals_claim(w->tree, e); /* it is new */
+		(void)rivals_claim(w->tree, e, NULL); /* it is new */
 	rivals_unlock(w->tree);
 	if (rival)
 		rivals_report(w, e);

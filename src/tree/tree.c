@@ -8,13 +8,11 @@
 #include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
-#include "inodes.h"
-#include "links.h"
+#include "entry.h"
+#include "pool.h"
 #include "report.h"
 #include "root.h"
 #include "source/filter.h"
-#include "tuning.h"
-#include "walk.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -39,13 +37,13 @@ static int copy_directory(struct tree *t, struct operand *src, const struct oper
 
 /* Did an earlier operand create what this one would replace? Then their names differ only in case,
  * unless they are hard links that an earlier copy kept. */
-static bool was_made(const struct tree *t, const struct operand *src, const struct operand *to)
+static bool was_made(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct stat st;
 	const bool links = t->links && src->place.st.st_nlink > 1;
 	return t->several && !t->options->copy.no_clobber &&
 	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !(links && st.st_nlink > 1) && inodes_has(t->made, &st);
+	       !(links && st.st_nlink > 1) && inodes_has(&t->set[SET_MADE], &st);
 }
 
 static uint64_t count_copied(const struct tree *t)
@@ -66,7 +64,7 @@ static void note_made(struct tree *t, const struct operand *to, uint64_t copied)
 			      !o->attributes_only && !in_place_always(&o->copy);
 	if (!replaces && t->several && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    inodes_add(t->made, &st) < 0)
+	    inodes_add(&t->set[SET_MADE], &st) < 0)
 		tree_stop(t, ENOMEM);
 }
 
@@ -287,31 +285,17 @@ static int tree_make_filter(struct tree *t)
 	return r;
 }
 
-static bool tree_make_sets(struct tree *t)
+static void tree_free(struct tree *t)
 {
-	t->links = t->options->hard_links ? links_new() : NULL;
-	t->made = inodes_new();
-	t->entered = inodes_new();
-	t->reached = inodes_new();
-	t->taken = inodes_new();
-	t->linked = inodes_new();
-	t->backups = inodes_new();
-	t->mounts = mounts_new();
-	return t->made && t->entered && t->reached && t->taken && t->linked && t->backups &&
-	       t->mounts && (t->links || !t->options->hard_links);
-}
-
-static void tree_free_sets(struct tree *t)
-{
+	filter_free(t->filter);
 	links_free(t->links);
-	inodes_free(t->made);
-	inodes_free(t->entered);
-	inodes_free(t->reached);
-	inodes_free(t->taken);
-	inodes_free(t->linked);
-	inodes_free(t->backups);
-	inodes_free(t->sources);
 	mounts_free(t->mounts);
+	directory_unref(t->singles);
+	for (int i = 0; i < SETS; i++)
+		inodes_free(&t->set[i]);
+	inodes_free(t->sources);
+	operand_close(&t->destination);
+	free(t->operand);
 }
 
 /* What an earlier run of the command has completed has the same bytes. */
@@ -329,12 +313,15 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 {
 	struct fcopy_tree_options own = {.copy.api = FCOPY_API};
 	struct storage storage = STORAGE_INITIALIZER;
+	struct inodes sources = INODES_EMPTY;
 	struct tree t = {.options = &own,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .replacing = PTHREAD_MUTEX_INITIALIZER,
 			 .opened.lock = PTHREAD_MUTEX_INITIALIZER,
 			 .storage = &storage,
+			 .set = {[0 ... SETS - 1] = INODES_EMPTY},
+			 .sources = &sources,
 			 .destination.place = {.dir = -1, .target = -1}};
 	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
@@ -355,11 +342,12 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
 	copy_tree_begin(o->progress);
 	tuning_begin_operand(&t);
-	if (tree_make_filter(&t) < 0)
-		return -1;
-	if (!tree_make_sets(&t))
+	t.mounts = mounts_new();
+	t.links = own.hard_links ? links_new() : NULL;
+	if (!t.mounts || (own.hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
-	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
+	else if (tree_make_filter(&t) == 0 && operands_find(&t, src, n, dst) == 0 &&
+		 operands_check(&t) == 0) {
 		skip_complete(&own);
 		own.keep_going |= own.delete_extra; /* a new DST lacks what failed, no more */
 		copy_sources(&t, dst);
@@ -370,11 +358,6 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		error_operation(&left, STORAGE_REMOVAL, "unlinkat", dst, storage.left);
 		report_operand_warning(&t, &left);
 	}
-	filter_free(t.filter);
-	tree_free_sets(&t);
-	directory_unref(t.singles);
-	lists_free(&t.lists_kept);
-	operand_close(&t.destination);
-	free(t.operand);
+	tree_free(&t);
 	return report->error.err ? -1 : 0;
 }

@@ -17,7 +17,7 @@
  * Memory is bounded by one buffer of names for each of them.
  * A small directory belongs to the thread that entered it, unless another one is idle: two threads
  * that create files in one directory wait for its lock.
- * Besides the stack there are large files, whose ranges idle threads help to copy (tuning.h).
+ * Besides the stack there are large files, whose ranges idle threads help to copy (pool.c).
  */
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
@@ -29,14 +29,31 @@
 #include "endpoints/operand.h"
 #include "endpoints/same.h"
 #include "endpoints/storage.h"
+#include "io/table.h"
 #include "part/private.h"
+#include "pool.h"
 #include "source/reader.h"
-#include "tuner.h"
 
 #include <pthread.h>
 
 struct tree;
 struct worker;
+
+/* Which inode it is; dev 0: unknown. */
+struct inode {
+	dev_t dev;
+	ino_t ino;
+};
+
+static inline struct inode inode_of(const struct stat *st)
+{
+	return (struct inode){st->st_dev, st->st_ino};
+}
+
+static inline bool inode_is(struct inode i, const struct stat *st)
+{
+	return i.dev == st->st_dev && i.ino == st->st_ino;
+}
 
 /* Can another user rename what is in a directory? See aside.c. LIKELY: if storage can rename. */
 enum sharing { SHARING_UNKNOWN, SHARING_NONE, SHARING_LIKELY, SHARING_OTHERS };
@@ -66,7 +83,7 @@ struct directory {
 	enum directory_names names;
 	bool failed;     /* a failure of the directory itself was reported; atomic */
 	struct stat was; /* of dst, if it existed; st_nlink 0: it did not */
-	bool closed;     /* of admit.c: its owner may not change the names in dst; atomic */
+	bool closed;     /* its owner may not change the names in dst; atomic */
 	bool admitted;   /* ... and may, until the directory is finished */
 	enum { ACL_UNKNOWN, ACL_NONE, ACL_GIVEN } acl; /* dst's for what is made in it; atomic */
 	bool grown; /* more was done to its names than files replaced; atomic */
@@ -75,23 +92,22 @@ struct directory {
 	bool listed;                      /* ... it is in this list */
 	bool has_dst;                     /* if it is closed: dst was open */
 	bool has_link;                    /* ... link was */
-	dev_t link_dev;                   /* ... and which directory it was */
-	ino_t link_ino;
-	bool known; /* dst_dev and dst_ino are the copy's */
+	struct inode link_inode;          /* ... and which directory it was */
+	struct inode dst_inode;
 	unsigned users;
-	dev_t dst_dev;
-	ino_t dst_ino;
 	struct identity id;   /* of dst, when it is closed in a merge */
 	enum sharing sharing; /* of dst; atomic */
 	bool fits;            /* a file was replaced in dst, which allows that for each */
 	unsigned present;     /* entries with a copy in dst (--resume); atomic */
 	struct listed *list;  /* of a walk of a list: what it has of this directory, or NULL; and */
 	struct listed *rest;  /* ... the next name in it */
+	/* Of rivals.c: */
+	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list
-	    *there; /* of rivals.c: what dst listed once; NULL: not needed yet; atomic */
-	struct namesakes *namesakes; /* NULL: no entry met another one's copy; atomic */
-	unsigned pending;            /* items and subdirectories that are not finished; atomic */
-	unsigned references;         /* children and hard links that need the names below; atomic */
+	    sought;          /* what src listed when another name of a copy was sought last ... */
+	unsigned searches;   /* ... and how often that was done; under tree.replacing */
+	unsigned pending;    /* items and subdirectories that are not finished; atomic */
+	unsigned references; /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
 	char name[];                     /* of a subdirectory: in its parent */
 };
@@ -101,13 +117,6 @@ struct names {
 	unsigned references; /* atomic */
 	unsigned size;       /* bytes in data */
 	_Alignas(8) char data[];
-};
-
-/* Work for one thread. */
-struct item {
-	struct directory *dir;
-	struct names *names;   /* NULL: continue to read the directory */
-	unsigned first, count; /* offset of the first name, and how many names */
 };
 
 /* What a list has of one name. The walk of a list meets these in place of what the directories of
@@ -135,14 +144,18 @@ struct entry {
 	struct listed *listed; /* of a walk of a list; otherwise NULL */
 };
 
-/* A large file that idle threads help to copy: an item of the pool besides its stack. */
-struct helped {
-	struct helped *next;
-	struct ranges *ranges;
-	unsigned helpers;    /* threads that help now */
-	bool open;           /* it is in the list: others may join */
-	pthread_cond_t left; /* the last helper has left */
-};
+/* The directory of its operand. */
+static inline struct directory *entry_top(const struct entry *e)
+{
+	struct directory *d = e->dir;
+	while (d->parent)
+		d = d->parent;
+	return d;
+}
+
+/* An entry for messages; "" is the directory itself. */
+#define ENTRY(in, of)                                                                              \
+	((const struct entry){.dir = (struct directory *)(in), .name = (of), .as = (of)})
 
 struct worker {
 	struct tree *tree;
@@ -174,50 +187,10 @@ struct worker {
 	struct rivals rivals;         /* of the copy, in a merge */
 	const struct entry *claiming; /* ... and its entry */
 	struct fcopy_report file;
-	unsigned left;                   /* names that it could share with other threads */
-	struct item own;                 /* of pool.c: this thread's next one; dir NULL: none */
-	unsigned number;                 /* 0: the thread that called pool_run */
-	struct worker_time {             /* of tuning.c */
-		unsigned change;         /* pool.change since when it counts */
-		struct tuner_report sum; /* since the last report */
-		double began;            /* io_now() when the present entry began; 0: unknown */
-		uint64_t bytes;          /* sum.bytes then */
-		double reported;         /* io_now() at the last report */
-		double interval;         /* seconds until the next one, at least */
-		double cpu, runnable; /* the thread's seconds on a CPU and in its run queue then */
-	} time;
-};
-
-struct pool {
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	struct item *stack;
-	size_t used, size;
-	struct helped *files;  /* that need helpers */
-	unsigned helpers;      /* only threads with a lower number help, because of their buffers */
-	pthread_cond_t needed; /* there is work for more threads */
-	unsigned idle;         /* threads that may copy, but have nothing to do; changed under the
-				* lock, read without it */
-	unsigned asleep;       /* threads that may not copy now */
-	unsigned active;       /* threads that may: those whose number is lower; atomic, as idle */
-	unsigned workers;      /* all threads; atomic, as idle */
-	unsigned joined;       /* threads that have a number */
-	unsigned started;      /* threads in thread[] */
-	bool done;             /* nothing is queued and no worker is busy */
-	bool tunes;            /* active follows the tuner */
-	bool blind;            /* how long threads wait for a CPU is unknown; atomic */
-	unsigned change;       /* how often active has changed; atomic */
-	int descriptors;       /* RLIMIT_NOFILE */
-	off_t read_ahead;      /* of each copy */
-	double since;          /* io_now() at the last change */
-	struct tuner tuner;
-	pthread_t thread[FCOPY_THREADS_MAX];
-	void (*run)(struct worker *, const struct item *);
-};
-
-/* Of tuning.c: when the operand began, in the only thread; wall 0: others are at work. */
-struct alone {
-	double wall, cpu; /* io_now() and io_thread_seconds() */
+	unsigned left;   /* names that it could share with other threads */
+	struct item own; /* of pool.c: this thread's next one; dir NULL: none */
+	unsigned number; /* 0: the thread that called threads_run */
+	struct worker_time time;
 };
 
 /* Of opened.c. */
@@ -283,13 +256,46 @@ struct root {
 	bool shared_by; /* ground.named: another process has made entries in it; atomic */
 	bool landed;    /* DST is complete, but a flush after that failed */
 	enum { COMPARES_NOTHING, COMPARES_BELOW, COMPARES_ALL } compares; /* is DST the copy? */
-	dev_t src_dev;                                                    /* of the source ... */
-	ino_t src_ino;                                                    /* ... and its inode */
-	dev_t dst_dev;  /* the directory that is created or merged into ... */
-	ino_t dst_ino;  /* ... and its inode */
-	bool within;    /* it is inside the source, which excludes it ... */
-	dev_t part_dev; /* ... and so is the part in which it is built ... */
-	ino_t part_ino; /* ... if it has one */
+	struct inode src;                                                 /* the source */
+	struct inode dst;  /* the directory that is created or merged into */
+	bool within;       /* it is inside the source, which excludes it ... */
+	struct inode part; /* ... and so is the part in which it is built, if it has one */
+};
+
+/* A set of inodes: inodes.c. */
+
+#define INODES_DEVICES 64
+
+/* Takes 24 bytes, of which half are in use, for each 64 inodes whose numbers are close together, as
+ * those of new files on a local disk are; nothing while it is empty. All functions but
+ * inodes_free() are thread-safe. */
+struct inodes {
+	pthread_mutex_t lock;
+	dev_t device[INODES_DEVICES];
+	unsigned devices;
+	struct table rows;
+};
+
+#define INODES_EMPTY                                                                               \
+	{                                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER                                                  \
+	}
+
+void inodes_free(struct inodes *);
+/* Returns 1 if the inode was not in the set, 0 if it was, or -ENOMEM. */
+int inodes_add(struct inodes *, const struct stat *);
+void inodes_remove(struct inodes *, const struct stat *);
+bool inodes_has(struct inodes *, const struct stat *);
+
+/* Inodes of DST. */
+enum set {
+	SET_MADE,    /* of a merge: files that this run makes or replaces */
+	SET_ENTERED, /* the same for directories */
+	SET_REACHED, /* those of SET_MADE that may have other names in DST than the entry's */
+	SET_TAKEN,   /* files with several names, of which an entry takes one */
+	SET_LINKED,  /* files of an earlier copy that this run gave a new name */
+	SET_BACKUPS, /* entries that got another name */
+	SETS
 };
 
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
@@ -320,22 +326,15 @@ struct tree {
 	struct operand *operand, destination;
 	size_t operands;           /* of SRC */
 	struct directory *singles; /* where operands that are files go: hard links keep it open */
-	void *lists_kept;          /* of such directories, with --parents: of inodes.c */
 	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
-	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
-	struct inodes *entered; /* the same for directories */
-	struct inodes
-	    *reached; /* those of `made` that may have other names in DST than the entry's */
-	struct inodes *taken;      /* files with several names, of which an entry takes one */
-	struct inodes *linked;     /* files of an earlier copy that this run gave a new name */
-	struct inodes *backups;    /* entries of DST that got another name */
-	struct inodes *sources;    /* the operands; NULL: not needed yet */
+	struct inodes set[SETS];
+	struct inodes *sources;    /* the operands */
 	struct mounts *mounts;     /* of inside.c */
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
 	struct pool pool;
 	struct alone alone;
-	double pool_seconds, thread_seconds; /* in pool_run; the same times the active threads */
+	double pool_seconds, thread_seconds; /* in threads_run; the same times the active threads */
 	struct opened opened;
 };
 

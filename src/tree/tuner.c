@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Implements tuner.h.
+ * How many threads copy a tree: the rule of pool.h.
  */
-#include "tuner.h"
+#include "pool.h"
 
 #define MOSTLY     0.5  /* of the time of the threads: they wait */
 #define LITTLE     0.25 /* ... they do not */

@@ -2,13 +2,12 @@
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
 #define _GNU_SOURCE
-#include "update.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
+#include "entry.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "links.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -199,7 +198,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 		return false;
 	if (place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &error) < 0)
 		place_close(&w->place);
-	w->place.dev = e->dir->known ? e->dir->dst_dev : 0;
+	w->place.dev = e->dir->dst_inode.dev;
 	if (!w->place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
 	    src.st_size != dst->st_size || links_may_exist(w, &src) ||
 	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))

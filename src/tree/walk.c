@@ -2,23 +2,24 @@
  * Reads directories piece by piece, and copies the names in them.
  */
 #define _GNU_SOURCE
-#include "walk.h"
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
-#include "mirror.h"
-#include "opened.h"
+#include "entry.h"
 #include "pool.h"
 #include "report.h"
+#include "root.h"
 #include "source/filter.h"
 #include "source/reader.h"
-#include "tuning.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define BATCH 16 /* files in one item */
 
@@ -88,7 +89,7 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
 {
 	struct fcopy_error error;
 	error_call(&error, call, entry_src, err);
-	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	report_failure(w, &ENTRY(d, ""), &error);
 	d->names = NAMES_LOST;
 }
 
@@ -97,7 +98,7 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
  * attempt copied may be outdated: both are failures. */
 static void walk_report_removed(struct worker *w, struct directory *d)
 {
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	const struct entry e = ENTRY(d, "");
 	struct fcopy_error error;
 	struct stat st;
 	bool removed = fstat(d->src, &st) == 0 && st.st_nlink == 0;
@@ -198,7 +199,7 @@ static void walk_read(struct worker *w, struct directory *d, struct item *own)
 			w->left = own->count;
 		}
 		if (pushed)
-			pool_wake(w->tree);
+			pool_wake(w->tree, true);
 		if (!w->tree->batches)
 			tuning_begin_walk(w, d->src);
 		if (rest)
@@ -231,10 +232,7 @@ static unsigned walk_share(struct worker *w, const struct item *item, unsigned a
 		at = walk_skip(item->names, at, next);
 		walk_push(w, &(struct item){item->dir, item->names, at, left / parts});
 	}
-	if (parts > 2)
-		pool_wake(w->tree);
-	else
-		pool_wake_one(w->tree);
+	pool_wake(w->tree, parts > 2);
 	return own;
 }
 
@@ -337,12 +335,6 @@ static void walk_run(struct worker *w, const struct item *item)
 	directory_release(w, item->dir);
 }
 
-void walk_tree(struct tree *t, struct directory *root)
-{
-	opened_start(t, root);
-	pool_run(t, root, walk_run);
-}
-
 void walk_entry(struct tree *t, const struct entry *e)
 {
 	struct worker *w = pool_join(t);
@@ -358,7 +350,7 @@ void walk_entry(struct tree *t, const struct entry *e)
 /* A name of a list that the walk has not met may be below a symlink, which is copied as one. */
 static void walk_report_unmet(struct worker *w, struct directory *root, const char *name)
 {
-	const struct entry e = {.dir = root, .name = name, .as = name};
+	const struct entry e = ENTRY(root, name);
 	char above[PATH_MAX], reason[PATH_MAX + 64];
 	struct stat st;
 	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -379,7 +371,7 @@ static void walk_report_unmet(struct worker *w, struct directory *root, const ch
 	report_call(w, &e, "stat", entry_src, ENOENT);
 }
 
-void walk_report_missing(struct tree *t, struct directory *root)
+static void walk_report_missing(struct tree *t, struct directory *root)
 {
 	struct worker *w = t->filter ? pool_join(t) : NULL;
 	size_t at = 0;
@@ -387,4 +379,102 @@ void walk_report_missing(struct tree *t, struct directory *root)
 		walk_report_unmet(w, root, name);
 	if (w)
 		pool_leave(w);
+}
+
+/* The walk of one SRC: by a copy, by a dry run, and by the comparison of --resume. */
+
+void walk_tree(struct tree *t, struct directory *root)
+{
+	opened_start(t, root);
+	threads_run(t, root, walk_run);
+}
+
+/* Copies what is in the directory. */
+void root_walk(struct building *r, struct directory *d)
+{
+	struct tree *t = r->tree;
+	const bool merges = r->dst >= 0 && !root_is_new(r);
+	if (merges && t->options->update == FCOPY_UPDATE_CHANGED) /* the marker */
+		admit_changes(t, d);
+	if (merges)
+		mirror_begin(t, r->to, r->dst);
+	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
+			   &d->link) == 0)
+		walk_tree(t, d);
+	else
+		t->root.failures++;
+	if (d->link >= 0)
+		close(d->link);
+	walk_report_missing(t, d);
+	if (merges)
+		mirror_end(t, d);
+	/* What was copied need not be what SRC has: its directory may have been emptied first. Then
+	 * a new tree gets no name, not even one that goes without what failed. */
+	if ((t->root.failures == 0 || t->options->keep_going) && !tree_stopped(t) &&
+	    !opened_has_name(t, d)) {
+		const int err = errno;
+		t->root.failures++;
+		t->root.doubtful = true;
+		/* The next mirror copies all again: it cannot be combined with --resume. */
+		r->unsound |= t->options->delete_extra;
+		if (opened_is_gone(err))
+			tree_refuse(t, r->from->path, err,
+				    "was moved, replaced or removed during the copy",
+				    FCOPY_ADVICE_NONE);
+		else
+			tree_fail(t, "stat", r->from->path, err);
+	}
+}
+
+struct directory *root_start(struct building *r, const struct ground *ground)
+{
+	struct tree *t = r->tree;
+	struct stat st = {0};
+	struct directory *d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
+	if (!d || (r->dst >= 0 && fstat(r->dst, &st) < 0)) {
+		root_fail(r, d ? "fstat" : "malloc", d ? errno : ENOMEM);
+		free(d);
+		return NULL;
+	}
+	t->root.ground = *ground;
+	t->root.doubtful = false;
+	t->root.failures = 0;
+	t->root.src = inode_of(&r->from->place.st);
+	t->root.dst = inode_of(&st);
+	if (r->dst >= 0)
+		directory_note_inode(d, &st);
+	d->src_path = r->from->path;
+	d->dst_path = r->to->path;
+	d->state = ground->journal   ? DIRECTORY_RESUMED
+		   : ground->foreign ? DIRECTORY_OLD
+				     : DIRECTORY_NEW;
+	d->was = st;
+	if (ground->foreign)
+		d->closed = admit_is_closed(t, d, &st);
+	return d;
+}
+
+/* A directory that DST lacks has the descriptor -1. */
+int root_rehearse(struct building *r, enum flushing flush)
+{
+	struct tree *t = r->tree;
+	const bool fresh = r->dst < 0;
+	const struct ground ground = {
+	    .fresh = fresh, .exclusive = fresh, .foreign = !fresh, .flush = flush};
+	struct directory *d = root_start(r, &ground);
+	if (!d) {
+		if (r->dst >= 0)
+			close(r->dst);
+		return -ENOMEM;
+	}
+	root_walk(r, d);
+	const struct outcome o = directory_outcome(t, d);
+	directory_unref(d);
+	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
+	/* As the copy: a merge, and a tree that goes without what failed. */
+	const bool made = !tree_stopped(t) && (t->root.committed || r->dst >= 0 ||
+					       (t->options->keep_going && !t->root.doubtful));
+	if (made && o.action != FCOPY_ACTION_UNCHANGED && t->root.compares != COMPARES_BELOW)
+		report_operand_outcome(t, &o, r->to->path, NULL);
+	return t->root.committed ? 0 : -EIO;
 }

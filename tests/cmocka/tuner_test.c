@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
-#include "tree/pool.h"
+#include "tree/tree.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -242,7 +242,7 @@ static void run_pooled(struct worker *w, const struct item *item)
 		while (!others_wait(p, 1)) /* the other thread has started */
 			usleep(100);
 		pool_push(w, (struct item){.dir = &pooled[1]});
-		pool_wake_one(w->tree);
+		pool_wake(w->tree, false);
 		while (!__atomic_load_n(&pooled_done[1], __ATOMIC_ACQUIRE))
 			usleep(100);
 	} else if (n == 1) {
@@ -271,7 +271,7 @@ static void run_pool(unsigned threads, void (*run)(struct worker *, const struct
 	pthread_mutex_init(&t->lock, NULL);
 	pooled[0].dst = AT_FDCWD;
 	alarm(60); /* instead of waiting for ever */
-	pool_run(t, &pooled[0], run);
+	threads_run(t, &pooled[0], run);
 	alarm(0);
 	for (int i = 0; i < 3; i++)
 		assert_true(pooled_done[i]);
@@ -312,7 +312,7 @@ static void run_large(struct worker *w, const struct item *item)
 	if (n > 0)
 		return;
 	pool_push(w, (struct item){.dir = &pooled[1]});
-	pool_wake_one(w->tree);
+	pool_wake(w->tree, false);
 	assert_int_equal(ranges_run(&engine, &t, 1, false, &w->helpers), 0);
 	assert_int_equal(t.offset, t.end);
 	assert_int_equal(t.threads, HELPING);
