@@ -6,15 +6,17 @@
  * -> sinks begin -> copy -> sinks end -> outputs close -> exit status. The map:
  *
  *   include/fcopy.h   the public header of libfcopy
- *   src/cli/          what is typed: options and option_table, operands (SRC, DST, MODE), filters,
- *                     value (sizes, words, attributes, modes), shard, mistaken, help; start (of a
- *                     tree, of --clean) and benchmark, which runs all modes
+ *   src/cli/          what is typed: options and option_table, operands (SRC, DST, MODE; words that
+ *                     were meant as a value), filters, value (sizes, words, attributes, modes),
+ *                     shard, help; start (of a tree, of --clean) and benchmark, which runs all
+ *                     modes
  *   src/show/         what is printed, through sinks: people (messages, lists), lines
  *                     (--json=lines), log (--log-file), object (--json); what they print:
- *                     messages, hint, advice, listening, progress, line, ending, stats,
- *                     tree_print, left_print, unwritten (data), benchmark, json, text; output
- *                     (their files), patient (standard output waits for its reader), signals (a
- *                     copy ends by the first, the program by the second)
+ *                     messages, hint, listening, progress, line, ending (of a file, in words; what
+ *                     became of each SRC), stats, tree_print, left_print (what copies leave),
+ *                     benchmark; by say (text for people, names in it), json, text; output (their
+ *                     files), patient (standard output waits for its reader), signals (a copy ends
+ *                     by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse;
  *                     range, file; tree, list, read and outline (the list of a tree), entries
  *                     (batches for the walk of src/tree), finish (the commit)
@@ -32,13 +34,13 @@
  *                     inodes (names that lead to one file in DST), aside (where others can exchange
  *                     names), mirror and mirror_remove (what SRC lacks); report, report_entry
  *   src/copy/         policy: conflicts (options that exclude each other), rules (what options
- *                     demand of SRC, DST and the mode), copy (opens), complete (--resume), run (up
- *                     to the commit), settle (before and after the commit), notify (warnings),
- *                     plan (clones, extents, and what follows), mover (chooses what moves the next
- *                     bytes), move (runs it), ranges (threads), modes, ground (what is true of one
- *                     SRC and of its copy's place), decide (what becomes of an entry), outcome (of
- *                     one entry; counts), allocate (extents, space), clean, compare (--verify),
- *                     serve (many clients)
+ *                     demand of SRC, DST and the mode), copy (opens; --resume of what is
+ *                     complete), run (up to the commit), settle (before and after the commit),
+ *                     notify (warnings), plan (clones, extents, and what follows), mover (chooses
+ *                     what moves the next bytes), move (runs it), ranges (threads), modes, decide
+ *                     (what becomes of an entry; ground: what is true of one SRC and of its copy's
+ *                     place), outcome (of one entry; counts), allocate (extents, space), clean,
+ *                     compare (--verify), serve (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), hidden (names), lock, part (DST.fcopy-part), acquire
  *                     (continue it or begin), trust (whose is it?), journal, left (by killed

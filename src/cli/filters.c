@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "option.h"
+#include "show/report.h"
 #include "show/show.h"
 
 #include <errno.h>
@@ -21,20 +22,6 @@ static int filters_memory(const char *path)
 {
 	message_error(&(struct fcopy_error){.err = ENOMEM, .call = "malloc", .path = path});
 	return EXIT_FAILED;
-}
-
-/* Makes room for one more element. Returns false if there is no memory. */
-static bool filters_grow(void *array, size_t count, size_t *size, size_t element)
-{
-	void **a = array;
-	if (count < *size)
-		return true;
-	void *more = reallocarray(*a, *size ? 2 * *size : 16, element);
-	if (!more)
-		return false;
-	*a = more;
-	*size = *size ? 2 * *size : 16;
-	return true;
 }
 
 const char *filters_first_name(const struct cli *cli)
@@ -57,7 +44,7 @@ int filters_set(struct cli *cli, const struct option_row *row, const char *value
 		f->files = value;
 		return EXIT_DONE;
 	}
-	if (!filters_grow(&f->argument, f->count, &f->size, sizeof(*f->argument)))
+	if (!list_grow(&f->argument, f->count, &f->size, sizeof(*f->argument)))
 		return filters_memory(value);
 	f->argument[f->count++] = (struct filter_argument){(enum filter_kind)row->min, value};
 	return EXIT_DONE;
@@ -88,7 +75,7 @@ static int filters_read_lines(const struct cli *cli, const char *path, bool patt
 		}
 		if (length == 0)
 			continue;
-		if (!filters_grow(&lines->text, lines->count, &lines->size, sizeof(*lines->text)) ||
+		if (!list_grow(&lines->text, lines->count, &lines->size, sizeof(*lines->text)) ||
 		    !(lines->text[lines->count++] = strdup(line)))
 			return filters_memory(path);
 	}
@@ -114,7 +101,7 @@ static int filters_add(struct cli *cli, const char *text, bool include, size_t *
 		cli->tree.pattern_count = 0;
 		return EXIT_DONE;
 	}
-	if (!filters_grow(&p, cli->tree.pattern_count, size, sizeof(*p)))
+	if (!list_grow(&p, cli->tree.pattern_count, size, sizeof(*p)))
 		return filters_memory(text);
 	p[cli->tree.pattern_count++] = filters_parse(text, include);
 	cli->tree.patterns = cli->filters.pattern = p;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The table of options. Parsing, --help, completions and the suggestions for a misspelt option all
- * come from it: a new option is one row. What it cannot be combined with is in src/copy/rules.c.
+ * come from it: a new option is one row. What it cannot be combined with is in
+ * src/copy/conflicts.c.
  */
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
@@ -44,32 +45,12 @@ static inline bool option_table_ends(const struct option_row *row)
 	return !row->name && row->letter;
 }
 
-/* Does --json ask for lines? A file of that name is ./lines. */
-static inline bool option_json_lines(const char *value)
-{
-	return value && strcmp(value, "lines") == 0;
-}
-
 /* Is the text a value that the option, whose value is optional, would take? */
 bool option_is_value(const struct option_row *, const char *text);
 /* The effect of --help, --version, --list and --benchmark. */
 int option_table_action(struct cli *, const struct option_row *, const char *);
 
-/* The value of --json as a file; NULL: standard output, which - names, too. */
-static inline const char *option_json_file(const char *value)
-{
-	return value && (strcmp(value, "-") == 0 || option_json_lines(value)) ? NULL : value;
-}
-
 #define OPTIONS_MAX 128 /* more than option_table has rows */
-
-/* mistaken.c: `after` has for each row of the table the word after the option, if its optional
- * value is missing; in a cluster of letters, after that. mistaken_word() finds it in `typed`,
- * because getopt changes the order of argv; mistaken_value() notes it for a hint, mistaken_report()
- * refuses an earlier report as an operand. */
-const char *mistaken_word(int option, const struct option_row *, char **argv, char *const *typed);
-void mistaken_value(struct cli *, const char *const *after, int n, char **operand);
-int mistaken_report(const struct cli *, const char *const *after, int n, char **operand);
 
 /* value.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
 bool size_parse(const char *text, uint64_t *size);
@@ -81,6 +62,13 @@ int option_word_refuse(const struct option_row *, const char *what, const char *
 
 /* operands.c: takes SRC, DST and MODE. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 int operands_take(struct cli *, int n, char **operand);
+/* `after` has for each row of the table the word after the option, if its optional
+ * value is missing; in a cluster of letters, after that. mistaken_word() finds it in `typed`,
+ * because getopt changes the order of argv; mistaken_value() notes it for a hint, mistaken_report()
+ * refuses an earlier report as an operand. */
+const char *mistaken_word(int option, const struct option_row *, char **argv, char *const *typed);
+void mistaken_value(struct cli *, const char *const *after, int n, char **operand);
+int mistaken_report(const struct cli *, const char *const *after, int n, char **operand);
 
 /* --mode, and the operand MODE. */
 int mode_set(struct cli *, const struct option_row *, const char *text);
@@ -105,10 +93,5 @@ const char *filters_first_name(const struct cli *); /* of the options, the first
 /* The option or mode that differs from the text by one typing error, or NULL. */
 const char *suggest_option(const struct option_row *table, const char *text);
 const char *suggest_mode(const char *text);
-/* Is one letter inserted, removed or changed, or swapped with the next one? */
-bool differs_by_one(const char *a, const char *b);
-/* Lists the options that begin with text, up to its =, and returns how many there are. */
-size_t suggest_completions(const struct option_row *table, const char *text, char *names,
-			   size_t size);
 
 #endif

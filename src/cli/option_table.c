@@ -52,22 +52,27 @@ static int set_link_dest(struct cli *cli, const struct option_row *row, const ch
 	return set_string(cli, row, value);
 }
 
+/* Does --json ask for lines? A file of that name is ./lines. */
+static bool asks_for_lines(const char *value)
+{
+	return value && strcmp(value, "lines") == 0;
+}
+
+/* A file; standard output, which - names, too, is NULL. */
 static int set_json(struct cli *cli, const struct option_row *row, const char *value)
 {
 	if (value && !value[0])
 		return message_option(row->name, "invalid file name '' (empty)");
 	cli->json = true;
-	cli->json_lines = option_json_lines(value);
-	cli->json_file = option_json_file(value);
+	cli->json_lines = asks_for_lines(value);
+	cli->json_file = cli->json_lines || (value && strcmp(value, "-") == 0) ? NULL : value;
 	return EXIT_DONE;
 }
 
-static int set_text(struct cli *cli, const struct option_row *row, const char *value)
+static int set_file(struct cli *cli, const struct option_row *row, const char *value)
 {
-	if (!value[0])
-		return message_option(row->name, "invalid file name '' (empty)");
-	*(const char **)field(cli, row) = value;
-	return EXIT_DONE;
+	return value[0] ? set_string(cli, row, value)
+			: message_option(row->name, "invalid file name '' (empty)");
 }
 
 int option_table_action(struct cli *cli, const struct option_row *row, const char *value)
@@ -101,13 +106,21 @@ static const struct option_word backup_words[] = {{"simple", FCOPY_BACKUP_SIMPLE
 						  {"off", FCOPY_BACKUP_NONE, true},
 						  {.name = NULL}};
 
+/* The word of the row that the value is; NULL after a message: none. */
+static const struct option_word *parse_word(const struct option_row *row, const char *value)
+{
+	const struct option_word *w = option_word_find(row, value);
+	if (!w)
+		option_word_refuse(row, "value", value);
+	return w;
+}
+
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {
-	const struct option_word *w = option_word_find(row, value ? value : "always");
-	if (!w)
-		return option_word_refuse(row, "value", value);
-	*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)w->value;
-	return EXIT_DONE;
+	const struct option_word *w = parse_word(row, value ? value : "always");
+	if (w)
+		*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)w->value;
+	return w ? EXIT_DONE : EXIT_USAGE;
 }
 
 static int set_size(struct cli *cli, const struct option_row *row, const char *value)
@@ -140,16 +153,24 @@ static int set_number(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
+static int parse_seconds(const struct option_row *row, const char *value, const char *zero,
+			 double *seconds)
+{
+	char *end;
+	*seconds = strtod(value, &end);
+	if (*end || end == value || value[strspn(value, "0123456789.")] ||
+	    !(*seconds >= 0 && *seconds <= row->max))
+		return message_option(row->name, "invalid number of seconds '%s' (0 to %d%s)",
+				      value, (int)row->max, zero);
+	return EXIT_DONE;
+}
+
 /* Seconds to milliseconds; 0, no limit, is negative in the library. */
 static int set_timeout(struct cli *cli, const struct option_row *row, const char *value)
 {
-	char *end;
-	double seconds = strtod(value, &end);
-	if (*end || end == value || value[strspn(value, "0123456789.")] ||
-	    !(seconds >= 0 && seconds <= row->max))
-		return message_option(row->name,
-				      "invalid number of seconds '%s' (0 to %d; 0: no limit)",
-				      value, (int)row->max);
+	double seconds;
+	if (parse_seconds(row, value, "; 0: no limit", &seconds) != EXIT_DONE)
+		return EXIT_USAGE;
 	int ms = (int)(seconds * 1000 + 0.5);
 	cli->copy.timeout_ms = seconds > 0 ? ms + (ms == 0) : -1;
 	return EXIT_DONE;
@@ -157,22 +178,17 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 
 static int set_update(struct cli *cli, const struct option_row *row, const char *value)
 {
-	const struct option_word *w = option_word_find(row, value ? value : "older");
-	if (!w)
-		return option_word_refuse(row, "value", value);
-	cli->tree.update = (enum fcopy_update)w->value;
+	const struct option_word *w = parse_word(row, value ? value : "older");
 	cli->update_given = true;
-	return EXIT_DONE;
+	cli->tree.update = w ? (enum fcopy_update)w->value : FCOPY_UPDATE_ALL;
+	return w ? EXIT_DONE : EXIT_USAGE;
 }
 
 static int set_window(struct cli *cli, const struct option_row *row, const char *value)
 {
-	char *end;
-	double seconds = strtod(value, &end);
-	if (*end || end == value || value[strspn(value, "0123456789.")] ||
-	    !(seconds >= 0 && seconds <= row->max))
-		return message_option(row->name, "invalid number of seconds '%s' (0 to %d)", value,
-				      (int)row->max);
+	double seconds;
+	if (parse_seconds(row, value, "", &seconds) != EXIT_DONE)
+		return EXIT_USAGE;
 	cli->tree.modify_window_ns = seconds > 0 ? (int64_t)(seconds * 1e9) : -1;
 	return EXIT_DONE;
 }
@@ -233,18 +249,15 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
 {
 	const char *given = value ? value : getenv("VERSION_CONTROL");
-	given = given && given[0] ? given : "existing";
-	const struct option_word *w = option_word_find(row, given);
-	if (!w)
-		return option_word_refuse(row, "value", given);
-	cli->tree.backup = (enum fcopy_backup)w->value;
-	return EXIT_DONE;
+	const struct option_word *w = parse_word(row, given && given[0] ? given : "existing");
+	cli->tree.backup = w ? (enum fcopy_backup)w->value : FCOPY_BACKUP_NONE;
+	return w ? EXIT_DONE : EXIT_USAGE;
 }
 
 static bool is_json_file(const char *text)
 {
 	const size_t n = strlen(text);
-	return option_json_lines(text) || (n > 5 && strcmp(text + n - 5, ".json") == 0);
+	return asks_for_lines(text) || (n > 5 && strcmp(text + n - 5, ".json") == 0);
 }
 
 bool option_is_value(const struct option_row *row, const char *text)
@@ -366,7 +379,7 @@ const struct option_row option_table[] = {
 	{"json", 0, "[FILE]", "afterwards, write a JSON object to stdout or FILE; --json=lines: also one for each entry",
 	 set_json, .field = 0, .with_clean = true, .benchmarked = true},
 	{"log-file", 0, "FILE", "append what -v prints, errors and times to FILE",
-	 set_text, FIELD(log_file)},
+	 set_file, FIELD(log_file)},
 	{.help = "Streams and sizes"},
 	{"size", 0, "SIZE", "expect SIZE bytes; warn about more or fewer",
 	 set_size, FIELD(copy.expected_size), .min = 1},

@@ -16,50 +16,47 @@
 /* Letters without a row of their own: -r, and -P with hard links. */
 #define MORE_LETTERS "Rd"
 
-/* Options of rsync(1) and what fcopy calls them. */
+/* clang-format off */
+/* Options of rsync(1) and what fcopy calls them. A name that ends in - is that of several. */
 static const struct {
 	const char *name, *ours;
-} other_names[] = {{"append", "--resume"},
-		   {"archive-hard-links", "-a"},
-		   {"bwlimit", "--limit-rate"},
-		   {"append-verify", "--resume"},
-		   {"dirs", "leave it out: fcopy copies a directory with what is in it (-r)"},
-		   {"existing", "fcopy has none: it always copies what DST lacks"},
-		   {"filter", "--include and --exclude"},
-		   {"from0", "-0"},
-		   {"hard-links", "-a or -d"},
-		   {"ignore-existing", "-n"},
-		   {"links", "-P"},
-		   {"copy-links", "-L"},
-		   {"perms", "--preserve=mode"},
-		   {"times", "--preserve=timestamps"},
-		   {"owner", "--preserve=ownership"},
-		   {"group", "--preserve=ownership"},
-		   {"acls", "--preserve=mode"},
-		   {"chmod", "leave it out: fcopy keeps modes or uses your umask; see chmod(1)"},
-		   {"itemize-changes", "-v"},
-		   {"mkpath", "leave it out: create the directory first, with mkdir -p"},
-		   {"numeric-ids", "leave it out: fcopy copies the numbers of owners"},
-		   {"remove-source-files", "leave it out: copy with --verify, then use rm"},
-		   {"backup-dir", "leave it out: backups (-b) stay in the directory of the file"},
-		   {"chown", "leave it out: fcopy keeps owners or uses yours; see chown(1)"},
-		   {"xattrs", "--preserve=xattr"},
-		   {"partial", "--resume"},
-		   {"partial-dir", "--resume"},
-		   {"info", "-v or --progress"},
-		   {"human-readable", "--stats"},
-		   {"whole-file", "leave it out: fcopy always copies whole files"},
-		   {"compress", "leave it out: fcopy does not compress"},
-		   {"rsh", "tcp:HOST:PORT as DST"},
-		   {"delete-before", "--delete"},
-		   {"delete-during", "--delete"},
-		   {"delete-after", "--delete"},
-		   {"delete-excluded", "leave it out: fcopy removes no excluded entry"},
-		   {"ignore-times", "--checksum or no --update"},
-		   {"size-only",
-		    "leave it out: fcopy compares sizes and times (--mirror), or bytes "
-		    "(--checksum), never sizes alone"},
-		   {"inplace-partial", "--inplace"}};
+} other_names[] = {
+    {"acls", "--preserve=mode"},
+    {"append", "--resume"},
+    {"append-", "--resume"},
+    {"backup-dir", "leave it out: backups (-b) stay in the directory of the file"},
+    {"bwlimit", "--limit-rate"},
+    {"chmod", "leave it out: fcopy keeps modes or uses your umask; see chmod(1)"},
+    {"chown", "leave it out: fcopy keeps owners or uses yours; see chown(1)"},
+    {"compress", "leave it out: fcopy does not compress"},
+    {"copy-links", "-L"},
+    {"delete-excluded", "leave it out: fcopy removes no excluded entry"},
+    {"delete-", "--delete"},
+    {"existing", "fcopy has none: it always copies what DST lacks"},
+    {"filter", "--include and --exclude"},
+    {"from0", "-0"},
+    {"group", "--preserve=ownership"},
+    {"hard-links", "-a or -d"},
+    {"human-readable", "--stats"},
+    {"ignore-existing", "-n"},
+    {"ignore-times", "--checksum or no --update"},
+    {"info", "-v or --progress"},
+    {"itemize-changes", "-v"},
+    {"links", "-P"},
+    {"mkpath", "leave it out: create the directory first, with mkdir -p"},
+    {"numeric-ids", "leave it out: fcopy copies the numbers of owners"},
+    {"owner", "--preserve=ownership"},
+    {"partial", "--resume"},
+    {"partial-", "--resume"},
+    {"perms", "--preserve=mode"},
+    {"remove-source-files", "leave it out: copy with --verify, then use rm"},
+    {"rsh", "tcp:HOST:PORT as DST"},
+    {"size-only", "leave it out: fcopy compares sizes and times (--mirror), or bytes (--checksum), "
+     "never sizes alone"},
+    {"times", "--preserve=timestamps"},
+    {"whole-file", "leave it out: fcopy always copies whole files"},
+    {"xattrs", "--preserve=xattr"},
+};
 
 /* The same for its letters. */
 static const struct {
@@ -78,36 +75,13 @@ static const struct {
 		     {'V', "use --version"}};
 
 /* The long options of cp(1) of coreutils 9. */
-static const char *const cp_names[] = {"archive",
-				       "attributes-only",
-				       "backup",
-				       "context",
-				       "copy-contents",
-				       "debug",
-				       "dereference",
-				       "force",
-				       "help",
-				       "interactive",
-				       "link",
-				       "keep-directory-symlink",
-				       "no-clobber",
-				       "no-dereference",
-				       "no-preserve",
-				       "no-target-directory",
-				       "one-file-system",
-				       "parents",
-				       "preserve",
-				       "recursive",
-				       "reflink",
-				       "remove-destination",
-				       "sparse",
-				       "strip-trailing-slashes",
-				       "suffix",
-				       "symbolic-link",
-				       "target-directory",
-				       "update",
-				       "verbose",
-				       "version"};
+static const char *const cp_names[] = {
+    "archive", "attributes-only", "backup", "context", "copy-contents", "debug", "dereference",
+    "force", "help", "interactive", "link", "keep-directory-symlink", "no-clobber",
+    "no-dereference", "no-preserve", "no-target-directory", "one-file-system", "parents",
+    "preserve", "recursive", "reflink", "remove-destination", "sparse", "strip-trailing-slashes",
+    "suffix", "symbolic-link", "target-directory", "update", "verbose", "version"};
+/* clang-format on */
 
 #define LONG_ONLY 256 /* getopt's value of a row without letter: LONG_ONLY + its index */
 
@@ -193,21 +167,38 @@ static const struct option_row *find_cp_row(int argc, char **argv)
 	return (optarg ? no_argument : required_argument) == has_argument(row) ? NULL : row;
 }
 
+/* Lists the options that begin with text, up to its =, and returns how many there are. */
+static size_t suggest_completions(const char *text, char *names, size_t size)
+{
+	const size_t length = strcspn(text, "=");
+	size_t n = 0, used = 0;
+	for (const struct option_row *row = option_table; !option_table_ends(row); row++) {
+		if (!row->name || strncmp(row->name, text, length) != 0)
+			continue;
+		int more = snprintf(names + used, size - used, "%s--%s", n++ ? ", " : "",
+				    row->name);
+		used = used + (size_t)more < size ? used + (size_t)more : size - 1;
+	}
+	return n;
+}
+
 static int refuse_long(const char *argument)
 {
 	char names[256];
-	if (suggest_completions(option_table, argument + 2, names, sizeof(names)) > 1)
+	if (suggest_completions(argument + 2, names, sizeof(names)) > 1)
 		return message_usage(argument, "ambiguous: %s", names);
 	const char *name = find_cp_name(argument + 2);
 	if (name && strcmp(name, "debug") == 0)
 		return message_usage(argument, "an option of cp; use -vv");
-	size_t length = strcspn(argument + 2, "=");
-	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++)
-		if (strlen(other_names[i].name) == length &&
-		    strncmp(other_names[i].name, argument + 2, length) == 0)
+	const size_t length = strcspn(argument + 2, "=");
+	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++) {
+		const size_t n = strlen(other_names[i].name);
+		if ((n == length || other_names[i].name[n - 1] == '-') &&
+		    strncmp(other_names[i].name, argument + 2, n) == 0)
 			return message_usage(argument, "an option of rsync; %s%s",
 					     strstr(other_names[i].ours, ": ") ? "" : "use ",
 					     other_names[i].ours);
+	}
 	const char *near = suggest_option(option_table, argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
@@ -320,11 +311,8 @@ static void parse_rest(struct cli *cli, const struct grammar *g, int argc, char 
 	int option;
 	while ((option = next_option(g, argc, argv)) != -1) {
 		const struct option_row *row = find_row(option);
-		if (!row || strcmp(row->name, "json") != 0 || (optarg && !optarg[0]))
-			continue;
-		cli->json = true;
-		cli->json_lines = option_json_lines(optarg);
-		cli->json_file = option_json_file(optarg);
+		if (row && strcmp(row->name, "json") == 0 && !(optarg && !optarg[0]))
+			row->set(cli, row, optarg);
 	}
 	cli->operand = argv + optind;
 	cli->operands = (size_t)(argc - optind);

@@ -44,19 +44,24 @@ static void reserve_stack(void)
 		grow_stack();
 }
 
-/* -i: the answer is a line of standard input that starts with y, as with cp. */
-static bool confirm_replacement(void *user, const char *dst)
+/* The answer is a line of standard input that starts with y, as with cp. */
+static bool read_yes(void)
 {
-	struct cli *cli = user;
 	char line[256] = "";
-	progress_lock();
-	fputs("fcopy: overwrite '", stderr);
-	message_print(dst);
-	fputs("'? ", stderr);
 	fflush(stderr);
 	bool yes = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 	while (!strchr(line, '\n') && fgets(line, sizeof(line), stdin))
 		;
+	return yes;
+}
+
+/* -i */
+static bool confirm_replacement(void *user, const char *dst)
+{
+	struct cli *cli = user;
+	progress_lock();
+	print_on(stderr, "fcopy: overwrite '%s'? ", escaped(dst));
+	bool yes = read_yes();
 	progress_unlock();
 	cli->declined |= !yes;
 	return yes;
@@ -71,45 +76,24 @@ static void note_no_clobber(const struct cli *cli)
 		    "-n leaves existing files as they are; it is no dry run: use --dry-run");
 }
 
-/* The last component of SRC/, which its copy gets in a directory; NULL: it is no name. */
-static const char *final_name(const char *src, char text[PATH_MAX])
-{
-	size_t n = strlen(src);
-	if (n < 2 || n >= PATH_MAX || src[n - 1] != '/')
-		return NULL;
-	strcpy(text, src);
-	while (n > 0 && text[n - 1] == '/')
-		text[--n] = '\0';
-	const char *slash = strrchr(text, '/'), *name = slash ? slash + 1 : text;
-	return name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? NULL : name;
-}
-
 /* To rsync, a final slash means what is in SRC. Not if the copy exists: then it was meant so. */
 static void note_final_slash(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
-	char src[PATH_MAX], copy[PATH_MAX];
+	const size_t n = strlen(cli->src);
+	char copy[PATH_MAX];
 	struct stat st;
 	if (!cli->voice.watched || cli->as_cp || cli->target || cli->source_count != 1 ||
 	    !cli->tree.recursive || cli->tree.parents || cli->tree.delete_extra ||
-	    o->no_directory || o->resume || o->shard.count > 0)
+	    o->no_directory || o->resume || o->shard.count > 0 || n < 2 || cli->src[n - 1] != '/')
 		return;
-	const char *name = final_name(cli->src, src);
-	if (!name || stat(cli->src, &st) < 0 || !S_ISDIR(st.st_mode) || stat(cli->dst, &st) < 0 ||
-	    !S_ISDIR(st.st_mode) ||
-	    snprintf(copy, sizeof(copy), "%s%s%s", cli->dst,
-		     cli->dst[strlen(cli->dst) - 1] == '/' ? "" : "/", name) >= PATH_MAX ||
-	    lstat(copy, &st) == 0 || errno != ENOENT)
+	const char *name = text_copy_path(cli->src, cli->dst, copy);
+	if (!name || !name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    stat(cli->src, &st) < 0 || !S_ISDIR(st.st_mode) || stat(cli->dst, &st) < 0 ||
+	    !S_ISDIR(st.st_mode) || lstat(copy, &st) == 0 || errno != ENOENT)
 		return;
-	FILE *f = hint_begin();
-	fputs("the copy is ", f);
-	message_quoted(copy);
-	fputs("; to copy what is in ", f);
-	message_quoted(cli->src);
-	fputs(" to ", f);
-	message_quoted(cli->dst);
-	fputs(", use -T", f);
-	hint_end();
+	hint_printf("the copy is %s; to copy what is in %s to %s, use -T", quoted(copy),
+		    quoted(cli->src), quoted(cli->dst));
 }
 
 int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
@@ -133,34 +117,23 @@ int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 
 /* --clean: removes what killed copies left, after a yes on a terminal, or with -f. */
 
-/* As with -i, the answer is a line of standard input that starts with y. */
-static bool confirm(void *user, const struct fcopy_left *l)
+static bool confirm_removal(void *user, const struct fcopy_left *l)
 {
 	const struct cli *cli = user;
-	struct text what = {0};
-	char line[256] = "";
 	if (cli->copy.force)
 		return true;
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return false;
-	left_describe(&what, l);
 	fflush(stdout);
-	fputs(l->returns ? "fcopy: rename back what is in '" : "fcopy: remove '", stderr);
-	message_print(l->path);
-	fputs("' (", stderr);
-	left_print_old(l, stderr);
-	fprintf(stderr, "%s)? ", what.at);
-	fflush(stderr);
-	bool yes = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-	while (!strchr(line, '\n') && fgets(line, sizeof(line), stdin))
-		;
-	return yes;
+	print_on(stderr, "fcopy: %s '%s' (%s)? ", l->returns ? "rename back what is in" : "remove",
+		 escaped(l->path), left_words(l));
+	return read_yes();
 }
 
 int clean_run(struct cli *cli, struct fcopy_error *error)
 {
 	const struct fcopy_clean_options o = {.api = FCOPY_API,
-					      .remove = confirm,
+					      .remove = confirm_removal,
 					      .notify = sinks_left,
 					      .user = cli,
 					      .recursive = cli->tree.recursive,

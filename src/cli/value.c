@@ -155,7 +155,8 @@ int attributes_drop(struct cli *cli, const struct option_row *row, const char *l
 
 /* The mode: operand MODE, or --mode. */
 
-bool differs_by_one(const char *a, const char *b)
+/* Is one letter inserted, removed or changed, or swapped with the next one? */
+static bool differs_by_one(const char *a, const char *b)
 {
 	while (*a && *a == *b)
 		a++, b++;
@@ -163,6 +164,20 @@ bool differs_by_one(const char *a, const char *b)
 	return strcmp(after_a, after_b) == 0 || strcmp(after_a, b) == 0 ||
 	       strcmp(a, after_b) == 0 ||
 	       (*a && *b && a[0] == b[1] && a[1] == b[0] && strcmp(a + 2, b + 2) == 0);
+}
+
+#define NAME_SIZE 32 /* no option is longer */
+
+const char *suggest_option(const struct option_row *table, const char *text)
+{
+	char name[NAME_SIZE + 1];
+	strncpy(name, text, NAME_SIZE);
+	name[NAME_SIZE] = '\0';
+	name[strcspn(name, "=")] = '\0';
+	for (const struct option_row *row = table; !option_table_ends(row); row++)
+		if (row->name && differs_by_one(name, row->name))
+			return row->name;
+	return NULL;
 }
 
 const char *suggest_mode(const char *text)

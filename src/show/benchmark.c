@@ -2,7 +2,6 @@
  * What the runs of --benchmark show, as a table and as JSON.
  */
 #include "benchmark.h"
-#include "json.h"
 #include "report.h"
 #include "show.h"
 #include "text.h"
@@ -294,20 +293,19 @@ static void add_contender(struct json *j, const struct benchmark *all, const str
 		json_seconds(j, "min", c->fastest);
 		json_seconds(j, "max", c->slowest);
 	} else {
-		json_string(j, "median", NULL);
-		json_string(j, "min", NULL);
-		json_string(j, "max", NULL);
+		json_null(j, "median");
+		json_null(j, "min");
+		json_null(j, "max");
 	}
 	json_close(j, '}');
 }
 
 void benchmark_json(const struct benchmark *all, FILE *f)
 {
-	struct json j = {.f = f};
+	struct json j;
 	const struct contender *best = benchmark_fastest(all);
 	const struct fcopy_mode *same = benchmark_auto_is(all);
-	json_open(&j, NULL, '{');
-	json_string(&j, "fcopy", FCOPY_VERSION);
+	json_begin(&j, f);
 	json_path(&j, "src", all->cli->src);
 	json_path(&j, "dst", all->cli->dst);
 	json_integer(&j, "bytes", all->bytes);
@@ -323,6 +321,5 @@ void benchmark_json(const struct benchmark *all, FILE *f)
 			json_string(&j, NULL, all->contender[i].mode->name);
 	json_close(&j, ']');
 	json_string(&j, "auto_is", same ? same->name : NULL);
-	json_close(&j, '}');
-	fputc('\n', f);
+	json_end(&j);
 }

@@ -2,9 +2,8 @@
  * Describes the outcome of a copy in words.
  */
 #include "hint.h"
-#include "json.h"
-#include "output.h"
 #include "report.h"
+#include "sink.h"
 #include "text.h"
 
 #include <errno.h>
@@ -41,9 +40,9 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 	return text;
 }
 
-void ending_engines(const struct fcopy_report *r, struct text *t)
+/* Adds the engines that moved bytes: "direct and readwrite in 2 threads". */
+static void ending_engines(const struct fcopy_report *r, const char *between, struct text *t)
 {
-	const char *between = "";
 	for (size_t i = 0; i < r->steps; i++) {
 		const struct fcopy_step *s = &r->step[i];
 		if (s->bytes == 0)
@@ -73,33 +72,19 @@ void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FI
 	const char *state = ending_state(cli, r), *more = strchr(state, ',');
 	bool shard = cli->copy.shard.count > 0 && r->committed && r->steps == 0;
 	if (r->skipped || shard) { /* another process did the work of the shard, perhaps earlier */
-		message_print_on(f, r->dst);
-		fprintf(f, ": %s", r->skipped ? state : "committed");
+		print_on(f, "%s: %s", escaped(r->dst), r->skipped ? state : "committed");
 		return;
 	}
-	message_print_on(f, cli->src);
-	fputs(" -> ", f);
-	message_print_on(f, r->dst);
-	text_add(&t, ": ");
-	text_size(&t, r->bytes);
-	text_add(&t, ", ");
 	if (r->cloned)
-		text_add(&t, "cloned");
+		text_add(&t, ", cloned");
 	else
-		ending_engines(r, &t);
-	if (t.at[t.length - 2] == ',') /* no engine ran */
-		t.at[t.length -= 2] = '\0';
-	if (r->holes > 0) {
-		text_add(&t, ", ");
-		text_size(&t, r->holes);
-		text_add(&t, " of holes");
-	}
-	if (r->resumed > 0) {
-		text_add(&t, ", ");
-		text_size(&t, r->resumed);
-		text_add(&t, " resumed");
-	}
-	fprintf(f, "%s%s", t.at, more ? more : "");
+		ending_engines(r, ", ", &t);
+	if (r->holes > 0)
+		text_add(&t, ", "), text_size(&t, r->holes), text_add(&t, " of holes");
+	if (r->resumed > 0)
+		text_add(&t, ", "), text_size(&t, r->resumed), text_add(&t, " resumed");
+	print_on(f, "%s -> %s: %s%s%s", escaped(cli->src), escaped(r->dst), amount(r->bytes).text,
+		 t.at, more ? more : "");
 }
 
 void ending_summary(const struct cli *cli, const struct fcopy_report *r)
@@ -107,25 +92,6 @@ void ending_summary(const struct cli *cli, const struct fcopy_report *r)
 	FILE *f = ending_list(cli);
 	ending_list_summary(cli, r, f);
 	fputc('\n', f);
-}
-
-static void print_destination(const struct fcopy_report *r)
-{
-	const char *dst = r->dst;
-	FILE *f = hint_stream();
-	if (r->in_place) {
-		fputs("; ", f);
-		message_print(dst);
-		fputs(r->bytes > 0 ? " is incomplete" : " may be incomplete", f);
-	} else if (r->atomic || r->part_kept) {
-		fputs("; ", f);
-		message_print(dst);
-		fputs(r->existed ? " unchanged" : " not created", f);
-	}
-	if (r->part_kept) {
-		fputs("; kept as ", f);
-		message_part(dst);
-	}
 }
 
 /* The size in bytes of the file system in which the copy of the file would never fit; 0: it may fit
@@ -148,29 +114,24 @@ static uint64_t too_small(const struct fcopy_report *r)
 static void print_final(const struct cli *cli, const struct fcopy_report *r)
 {
 	const uint64_t size = too_small(r);
-	struct text all = {0};
-	text_size(&all, size);
 	if (size > 0)
-		hint_printf("the copy does not fit: the file system has %s in all", all.at);
+		hint_printf("the copy does not fit: the file system has %s in all",
+			    amount(size).text);
 	if (hint_is_attribute(&r->error) && cli->copy.preserve_required)
 		hint_printf("to copy without that attribute, leave it out of --preserve");
-	if (!r->part_kept)
-		return;
-	fprintf(hint_begin(), "to remove the unfinished copy: rm%c-r%c", HINT_SPACE, HINT_SPACE);
-	message_part_quoted(r->dst);
-	hint_end();
+	if (r->part_kept)
+		hint_printf("to remove the unfinished copy: rm" GLUE "-r" GLUE "%s",
+			    part_quoted(r->dst));
 }
 
 /* On a full disk, the same command would fail again. */
 static void print_continue(const struct fcopy_report *r, bool full)
 {
-	struct text left = {0};
-	if (r->expected > r->bytes)
-		text_size(&left, r->expected - r->bytes);
 	if (!full)
 		hint_printf("run the same command again to resume");
-	else if (left.length > 0)
-		hint_printf("make %s free, then run the same command again", left.at);
+	else if (r->expected > r->bytes)
+		hint_printf("make %s free, then run the same command again",
+			    amount(r->expected - r->bytes).text);
 	else
 		hint_printf("free space, then run the same command again");
 }
@@ -201,26 +162,19 @@ static bool needs_target(const struct cli *cli)
 	       stat(cli->dst, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static void add_word(const char *word)
-{
-	fputc(HINT_SPACE, hint_stream());
-	message_quoted(word);
-}
-
 /* The command with -t, which copies into DST. */
-static void print_into(const struct cli *cli, const char *purpose, bool resume)
+static void print_into(const struct cli *cli, const char *purpose, const char *resume)
 {
-	fprintf(hint_begin(), "%s: fcopy", purpose);
-	for (int i = 0; i < cli->word_count; i++)
-		add_word(cli->words[i]);
-	if (resume)
-		add_word("--resume");
-	add_word("-t");
-	add_word(cli->dst);
-	if (cli->src[0] == '-')
-		add_word("--");
-	add_word(cli->src);
-	hint_end();
+	char *words = NULL;
+	size_t size;
+	FILE *f = open_memstream(&words, &size);
+	for (int i = 0; f && i < cli->word_count; i++)
+		fprintf(f, GLUE "%s", quoted(cli->words[i]));
+	if (f && fclose(f) == 0)
+		hint_printf("%s: fcopy%s%s" GLUE "-t" GLUE "%s%s" GLUE "%s", purpose, words, resume,
+			    quoted(cli->dst), cli->src[0] == '-' ? GLUE "--" : "",
+			    quoted(cli->src));
+	free(words);
 }
 
 void ending_would_keep(const struct cli *cli)
@@ -229,12 +183,12 @@ void ending_would_keep(const struct cli *cli)
 		hint_printf(HINT_WOULD_KEEP);
 		return;
 	}
-	print_into(cli, "to keep an unfinished copy", true);
+	print_into(cli, "to keep an unfinished copy", GLUE "--resume");
 }
 
 void ending_into(const struct cli *cli)
 {
-	print_into(cli, "to copy into the directory", false);
+	print_into(cli, "to copy into the directory", "");
 }
 
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)
@@ -255,9 +209,14 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 		text_add(&t, "at "), text_share_words(&t, r->bytes, r->expected);
 	else
 		text_add(&t, "at "), text_size(&t, r->bytes);
-	fprintf(note_begin(), "stopped %s", t.at);
-	print_destination(r);
-	hint_end();
+	const bool unchanged = !r->in_place && (r->atomic || r->part_kept);
+	const char *state = r->in_place  ? r->bytes > 0 ? " is incomplete" : " may be incomplete"
+			    : !unchanged ? ""
+			    : r->existed ? " unchanged"
+					 : " not created";
+	note_printf("stopped %s%s%s%s%s%s", t.at, *state ? "; " : "", *state ? escaped(r->dst) : "",
+		    state, r->part_kept ? "; kept as " : "",
+		    r->part_kept ? part_escaped(r->dst) : "");
 	if (hint_repeats(&r->error) || too_small(r) > 0)
 		print_final(cli, r);
 	else if (r->part_kept || (full && cli->copy.resume))
@@ -269,13 +228,15 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)
 {
 	const struct fcopy_shard *s = &cli->copy.shard;
+	char part[PATH_MAX];
+	struct stat st;
 	/* EBUSY, EEXIST: another process copies, or the source has changed. */
 	if (s->count == 0 || e->advice != FCOPY_ADVICE_NONE || e->err == EBUSY ||
 	    e->err == EEXIST || dst[0] == '\0' || (!cli->voice.notes && e->err == EINTR))
 		return;
 	if (s->finish && e->err == ENODATA)
 		hint_printf("run each missing share with --shard=I/%u", s->count);
-	else if (message_part_exists(dst))
+	else if (part_path(dst, part) && lstat(part, &st) == 0)
 		hint_shards(
 		    hint_repeats(e) ? "to give up" : "run the same command again; to give up", dst);
 }
@@ -285,69 +246,18 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 static struct fcopy_operand *ended;
 static size_t ended_count, ended_size;
 
-static const char *keep(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
-
 void operands_note(const struct fcopy_operand *o)
 {
-	if (ended_count == ended_size) {
-		size_t size = ended_size ? 2 * ended_size : 16;
-		struct fcopy_operand *more = realloc(ended, size * sizeof(*more));
-		if (!more)
-			return; /* best effort: the last messages lack it */
-		ended = more;
-		ended_size = size;
-	}
+	if (!list_grow(&ended, ended_count, &ended_size, sizeof(*ended)))
+		return; /* best effort: the last messages lack it */
 	struct fcopy_operand *to = &ended[ended_count++];
 	*to = *o;
-	to->dst = keep(o->dst);
-	to->part = keep(o->part);
+	to->dst = o->dst ? strdup(o->dst) : NULL;
+	to->part = o->part ? strdup(o->part) : NULL;
 }
 
 const struct fcopy_operand *operands_ended(size_t *count)
 {
 	*count = ended_count;
 	return ended;
-}
-
-static const char *state_name(const struct fcopy_operand *o)
-{
-	if (!o)
-		return "not begun";
-	switch (o->state) {
-	case FCOPY_STATE_COMPLETE: return "complete";
-	case FCOPY_STATE_INCOMPLETE: return "incomplete";
-	case FCOPY_STATE_PART: return "part";
-	case FCOPY_STATE_UNCHANGED: return "unchanged";
-	case FCOPY_STATE_SKIPPED: return "skipped";
-	}
-	return NULL;
-}
-
-void json_counts(struct json *j, const uint64_t count[FCOPY_COUNTS])
-{
-	for (int i = 0; i < FCOPY_COUNTS; i++)
-		json_integer(j, fcopy_counts()[i].key, count[i]);
-}
-
-void operands_add(struct json *j, const struct cli *cli)
-{
-	static const struct fcopy_operand none;
-	size_t next = 0;
-	json_open(j, "operands", '[');
-	for (size_t i = 0; i < cli->source_count; i++) {
-		bool found = next < ended_count && ended[next].index == i;
-		const struct fcopy_operand *o = found ? &ended[next++] : &none;
-		json_open(j, NULL, '{');
-		json_path(j, "src", cli->sources[i]);
-		json_path(j, "dst", o->dst);
-		json_string(j, "state", state_name(found ? o : NULL));
-		json_bool(j, "committed", o->committed);
-		json_path(j, "part", o->part);
-		json_counts(j, o->count);
-		json_close(j, '}');
-	}
-	json_close(j, ']');
 }

@@ -1,210 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Where text for the user goes, stderr or a hint that has begun; the names and words in it; and the
- * hints that follow from an errno.
+ * The hints about errors: what the user can do about a failure or a warning.
  */
 #define _GNU_SOURCE
 #include "hint.h"
-#include "part/part.h"
-#include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-static _Thread_local struct {
-	FILE *f; /* NULL: none has begun */
-	const char *start;
-	char *text;
-	size_t size;
-} hint;
-
-#define HINT "fcopy: hint: "
-#define NOTE "fcopy: "
-
-FILE *hint_stream(void)
-{
-	return hint.f ? hint.f : stderr;
-}
-
-static FILE *begin(const char *start)
-{
-	hint.start = start;
-	hint.f = open_memstream(&hint.text, &hint.size);
-	if (!hint.f)
-		fputs(start, stderr); /* no memory: one line */
-	return hint_stream();
-}
-
-FILE *hint_begin(void)
-{
-	return begin(HINT);
-}
-
-FILE *note_begin(void)
-{
-	return begin(NOTE);
-}
-
-/* A program that reads stderr gets whole lines. */
-static size_t line_columns(void)
-{
-	if (!isatty(STDERR_FILENO))
-		return SIZE_MAX;
-	size_t width = terminal_width(STDERR_FILENO) - 1;
-	return width < TEXT_COLUMNS ? width : TEXT_COLUMNS;
-}
-
-void hint_end(void)
-{
-	FILE *f = hint.f;
-	hint.f = NULL;
-	if (f && fclose(f) == 0) {
-		fputs(hint.start, stderr);
-		text_wrap(stderr, hint.text, line_columns(), strlen(hint.start), HINT_SPACE);
-	}
-	if (f)
-		free(hint.text);
-	fputc('\n', stderr);
-}
-
-void hint_printf(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vfprintf(hint_begin(), format, args);
-	va_end(args);
-	hint_end();
-}
-
-void note_printf(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vfprintf(note_begin(), format, args);
-	va_end(args);
-	hint_end();
-}
-
-void message_print_on(FILE *f, const char *text)
-{
-	for (const unsigned char *c = (const unsigned char *)text; *c;) {
-		size_t length = utf8_length(c), n = length ? length : 1;
-		bool escape = utf8_is_control(c, length);
-		if (*c == ' ') { /* never the end of a line: a hint may be copied */
-			fputc(f == hint_stream() && f != stderr ? HINT_SPACE : ' ', f);
-			c++;
-			continue;
-		}
-		for (; n > 0; n--)
-			fprintf(f, escape ? "\\%03o" : "%c", *c++);
-	}
-}
-
-void message_print(const char *text)
-{
-	message_print_on(hint_stream(), text);
-}
-
-/* The file itself, if dst is a symlink: a part is next to it. */
-static const char *follow_symlink(const char *dst, char real[PATH_MAX])
-{
-	char link[2];
-	return readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real) ? real : dst;
-}
-
-void message_beside(const char *dst, const char *suffix)
-{
-	char real[PATH_MAX];
-	message_print(follow_symlink(dst, real));
-	fputs(suffix, hint_stream());
-}
-
-bool message_part_path(const char *dst, char part[PATH_MAX])
-{
-	char real[PATH_MAX];
-	return part_make_path(part, follow_symlink(dst, real));
-}
-
-bool message_part_exists(const char *dst)
-{
-	char part[PATH_MAX];
-	struct stat st;
-	return message_part_path(dst, part) && lstat(part, &st) == 0;
-}
-
-#define HEADER_LINES 8 /* of a journal; each has 8 digits and a space before its kind */
-
-bool message_part_is_unfinished(const char *dst)
-{
-	char real[PATH_MAX], part[PATH_MAX], data[PATH_MAX + sizeof("/" PART_JOURNAL)];
-	struct stat st;
-	if (!part_make_path(part, follow_symlink(dst, real)))
-		return false;
-	snprintf(data, sizeof(data), "%s/" PART_DATA, part);
-	if (lstat(data, &st) < 0)
-		return false;
-	snprintf(data, sizeof(data), "%s/" PART_JOURNAL, part);
-	/* Another user may have put a FIFO or a symlink there. */
-	const int fd = open(data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	FILE *journal = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r")
-									      : NULL;
-	bool shards = false;
-	for (int i = 0; journal && i < HEADER_LINES && fgets(data, sizeof(data), journal); i++)
-		shards |= strlen(data) > 9 && strncmp(data + 9, "shards ", 7) == 0;
-	if (journal)
-		fclose(journal);
-	else if (fd >= 0)
-		close(fd);
-	return !shards;
-}
-
-void message_part(const char *dst)
-{
-	char part[PATH_MAX];
-	message_part_path(dst, part);
-	message_print(part);
-}
-
-void message_part_quoted(const char *dst)
-{
-	char part[PATH_MAX];
-	message_part_path(dst, part);
-	message_quoted(part);
-}
-
-void message_quoted(const char *path)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789/._-+,:=@%";
-	FILE *f = hint_stream();
-	bool escapes = false;
-	for (const unsigned char *c = (const unsigned char *)path; *c && !escapes;) {
-		size_t length = utf8_length(c);
-		escapes = length == 0 || utf8_is_control(c, length);
-		c += length ? length : 1;
-	}
-	if (path[strspn(path, plain)] == '\0') {
-		fputs(path, f);
-		return;
-	}
-	fputs(escapes ? "$'" : "'", f);
-	for (const char *c = path; *c; c++) {
-		unsigned char byte = (unsigned char)*c;
-		if (escapes && (byte < ' ' || byte > '~' || byte == '\'' || byte == '\\'))
-			fprintf(f, "\\%03o", byte);
-		else if (byte == '\'')
-			fputs("'\\''", f);
-		else
-			fputc(byte == ' ' && f != stderr ? HINT_SPACE : byte, f);
-	}
-	fputc('\'', f);
-}
 
 /* Hints that follow from the errno of a failure: which directory is missing or not writable, and
  * of what a full file system has run out. */
@@ -218,7 +23,8 @@ void hint_directory(const char *path, char directory[PATH_MAX])
 
 #define HOST_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
 
-bool hint_is_address(const char *path)
+/* Is it HOST:PORT, with a host that is not a number? */
+static bool hint_is_address(const char *path)
 {
 	const char *colon = strchr(path, ':');
 	char *end;
@@ -230,7 +36,8 @@ bool hint_is_address(const char *path)
 	return strtoul(colon + 1, &end, 10) <= 65535 && *end == '\0';
 }
 
-const char *hint_url(const char *path)
+/* The same of http:HOST:PORT: returns HOST:PORT, or NULL. */
+static const char *hint_url(const char *path)
 {
 	static const char start[] = "http:";
 	const char *address = path + sizeof(start) - 1;
@@ -253,18 +60,13 @@ static bool hint_is_remote(const char *path)
 void hint_new_file(const char *src, const char *dst)
 {
 	const char *url = hint_url(dst);
-	FILE *f = hint_begin();
-	message_quoted(dst);
-	fputs(" is a new file here; ", f);
-	if (url) {
-		fprintf(f, "to send to a URL, use curl%c-fT%c", HINT_SPACE, HINT_SPACE);
-		message_quoted(src);
-		fprintf(f, "%chttp://%s/", HINT_SPACE, url);
-	} else {
-		fputs("for a connection, write tcp:", f);
-		message_quoted(dst);
-	}
-	hint_end();
+	if (url)
+		hint_printf("%s is a new file here; to send to a URL, use curl" GLUE "-fT" GLUE
+			    "%s" GLUE "http://%s/",
+			    quoted(dst), quoted(src), url);
+	else if (hint_is_address(dst))
+		hint_printf("%s is a new file here; for a connection, write tcp:%s", quoted(dst),
+			    quoted(dst));
 }
 
 /* The path is tcp:HOST:PORT, of either operand. Without an address it listens to this machine. */
@@ -292,11 +94,8 @@ static void hint_missing(const char *directory)
 		snprintf(first, sizeof(first), "%.*s", (int)(end - directory), directory);
 		if (lstat(first, &st) == 0)
 			continue;
-		FILE *f = hint_begin();
-		message_quoted(first);
-		fprintf(f, " does not exist; create it: mkdir%c-p%c", HINT_SPACE, HINT_SPACE);
-		message_quoted(directory);
-		hint_end();
+		hint_printf("%s does not exist; create it: mkdir" GLUE "-p" GLUE "%s",
+			    quoted(first), quoted(directory));
 		return;
 	}
 }
@@ -326,9 +125,8 @@ static void hint_full(const char *path)
 	if (statvfs(path, &fs) < 0 && statvfs(directory, &fs) < 0)
 		return;
 	if (fs.f_files > 0 && fs.f_favail == 0)
-		hint_printf("no inodes are left, although there may be space: see "
-			    "df%c-i; remove files, or create a file system with more inodes",
-			    HINT_SPACE);
+		hint_printf("no inodes are left, although there may be space: see df" GLUE
+			    "-i; remove files, or create a file system with more inodes");
 	else if ((unsigned long long)fs.f_bavail * fs.f_frsize > PLENTY)
 		hint_printf(
 		    "the file system has space and inodes: a directory may have reached its "
@@ -343,10 +141,7 @@ static bool hint_unwritable(const char *path)
 	hint_directory(path, directory);
 	if (lstat(path, &st) == 0 || errno != ENOENT || access(directory, W_OK) == 0)
 		return false;
-	FILE *f = hint_begin();
-	fputs("you may not write to the directory ", f);
-	message_quoted(directory);
-	hint_end();
+	hint_printf("you may not write to the directory %s", quoted(directory));
 	return true;
 }
 
@@ -366,8 +161,8 @@ bool hint_cause(const struct fcopy_error *e)
 		   strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {
 		hint_missing(e->path);
 	} else if (e->err == ENOENT && e->call && hint_url(e->path)) {
-		hint_printf("to fetch a URL, use curl%c-OC%c-%chttp://%s/", HINT_SPACE, HINT_SPACE,
-			    HINT_SPACE, hint_url(e->path));
+		hint_printf("to fetch a URL, use curl" GLUE "-OC" GLUE "-" GLUE "http://%s/",
+			    hint_url(e->path));
 	} else if (e->err == ENOENT && e->call && hint_is_address(e->path)) {
 		hint_printf("for a connection, write tcp:%s", e->path);
 	} else if (e->err == ECONNREFUSED && strchr(e->path, ':')) {
@@ -377,7 +172,7 @@ bool hint_cause(const struct fcopy_error *e)
 	} else if (e->err == EACCES && e->call && strcmp(e->call, "open") == 0) {
 		return hint_unwritable(e->path);
 	} else if (e->err == EDQUOT) {
-		hint_printf("your quota of blocks or inodes is used up: see quota%c-s", HINT_SPACE);
+		hint_printf("your quota of blocks or inodes is used up: see quota" GLUE "-s");
 	} else {
 		return false;
 	}
@@ -402,4 +197,135 @@ bool hint_is_attribute(const struct fcopy_error *e)
 bool hint_repeats(const struct fcopy_error *e)
 {
 	return (e->err == EFBIG && e->call) || hint_is_attribute(e);
+}
+
+/* Hints that the library advises. */
+
+const char *hint_text(enum fcopy_advice advice)
+{
+	switch (advice) {
+	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
+	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
+	case FCOPY_ADVICE_NO_PART: return "leave out --resume and --shard";
+	case FCOPY_ADVICE_NO_FSYNC:
+		return "leave out --fsync and --verify: this storage cannot flush a file";
+	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";
+	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
+		return "use --inplace to overwrite it, or -f to replace it anyway";
+	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
+	case FCOPY_ADVICE_DESCRIPTORS:
+		return "raise the hard limit of open files (ulimit -Hn): each level of "
+		       "directories needs two descriptors";
+	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
+	case FCOPY_ADVICE_FLUSH:
+		return "DST is complete, but may not survive a power cut: check the storage, then "
+		       "run sync";
+	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
+	case FCOPY_ADVICE_REFLINK:
+		return "use --reflink=auto to copy the bytes where a clone is impossible";
+	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
+	case FCOPY_ADVICE_DEVICE: return "attach the device; or use -f to create a regular file";
+	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
+	case FCOPY_ADVICE_REMOVE_LOOP: return "remove the symlink";
+	default: return NULL;
+	}
+}
+
+static const struct given_set *hint_given;
+
+void hint_about(const struct cli *cli)
+{
+	hint_given = &cli->given;
+}
+
+/* The option that the hint proposes. */
+static enum given hint_proposes(enum fcopy_advice advice)
+{
+	switch (advice) {
+	case FCOPY_ADVICE_IN_PLACE:
+	case FCOPY_ADVICE_IN_PLACE_AUTO:
+	case FCOPY_ADVICE_IN_PLACE_OR_FORCE: return GIVEN_INPLACE;
+	case FCOPY_ADVICE_FORCE:
+	case FCOPY_ADVICE_DEVICE: return GIVEN_FORCE;
+	case FCOPY_ADVICE_RECURSIVE: return GIVEN_TREE;
+	default: return GIVEN_NOTHING;
+	}
+}
+
+void hint_advice(enum fcopy_advice advice)
+{
+	const enum given added = hint_proposes(advice);
+	const char *without = added && hint_given ? conflict_with(hint_given, added) : NULL;
+	if (without && advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
+		hint_printf("%s", hint_text(FCOPY_ADVICE_FORCE));
+	else
+		hint_printf("%s%s%s", hint_text(advice), without ? "; leave out --" : "",
+			    without ? without : "");
+}
+
+void hint_bare(const struct cli *cli)
+{
+	hint_printf("use --%s=%s: %s is %s here", cli->bare, quoted(cli->bare_value),
+		    quoted(cli->bare_value), cli->bare_is_dst ? "DST" : "a SRC");
+}
+
+bool hint_value(const struct cli *cli, const struct fcopy_error *e)
+{
+	const char *value = cli->bare_value;
+	if (!value || (e->err != ENOENT && e->err != ENOTDIR) || !e->path ||
+	    (strcmp(e->path, value) != 0 && strcmp(e->path, cli->dst) != 0))
+		return false;
+	hint_bare(cli);
+	return true;
+}
+
+void hint_shards(const char *purpose, const char *dst)
+{
+	hint_printf("%s, remove %s while no shard runs", purpose, part_escaped(dst));
+}
+
+/* Once for each directory: it may have many such entries. */
+static void hint_clean(const char *path)
+{
+	static char last[PATH_MAX];
+	char directory[PATH_MAX];
+	hint_directory(path, directory);
+	if (strcmp(directory, last) == 0)
+		return;
+	strcpy(last, directory);
+	hint_printf("to remove it, if no copy uses it: fcopy" GLUE "--clean" GLUE "%s",
+		    quoted(directory));
+}
+
+void hint_print_path(const struct fcopy_error *e)
+{
+	switch (e->advice) {
+	case FCOPY_ADVICE_REMOVE_PART:
+		hint_printf("remove or rename %s", part_escaped(e->path));
+		break;
+	case FCOPY_ADVICE_RESUME:
+		hint_printf(
+		    "use --resume (not --mirror) to continue that copy, or remove or rename %s",
+		    part_escaped(e->path));
+		break;
+	case FCOPY_ADVICE_REMOVE_FILE:
+	case FCOPY_ADVICE_REMOVE_TREE:
+		hint_printf("if no other machine is writing to it, remove it: rm" GLUE "%s%s",
+			    e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r" GLUE : "",
+			    quoted(e->path));
+		break;
+	case FCOPY_ADVICE_CLEAN: hint_clean(e->path); break;
+	case FCOPY_ADVICE_SHARDS: hint_shards("to start over", e->path); break;
+	default: break;
+	}
+}
+
+void hint_print(const struct fcopy_error *e)
+{
+	if (e->advice == FCOPY_ADVICE_NONE && hint_cause(e))
+		return;
+	if (hint_text(e->advice))
+		hint_advice(e->advice);
+	else
+		hint_print_path(e);
 }

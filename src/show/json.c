@@ -2,7 +2,7 @@
  * A JSON writer, as large as a report needs it; and the failures and warnings in a report.
  */
 #define _GNU_SOURCE
-#include "json.h"
+#include "report.h"
 #include "text.h"
 
 #include <errno.h>
@@ -121,13 +121,33 @@ void json_close(struct json *j, char bracket)
 	j->comma = true;
 }
 
-void json_string(struct json *j, const char *key, const char *value)
+void json_begin(struct json *j, FILE *f)
+{
+	*j = (struct json){.f = f};
+	json_open(j, NULL, '{');
+	json_string(j, "fcopy", FCOPY_VERSION);
+}
+
+void json_end(struct json *j)
+{
+	json_close(j, '}');
+	fputc('\n', j->f);
+}
+
+void json_null(struct json *j, const char *key)
 {
 	put_key(j, key, "");
-	if (value)
-		put_string(j->f, value);
-	else
-		fputs("null", j->f);
+	fputs("null", j->f);
+}
+
+void json_string(struct json *j, const char *key, const char *value)
+{
+	if (!value) {
+		json_null(j, key);
+		return;
+	}
+	put_key(j, key, "");
+	put_string(j->f, value);
 }
 
 void json_errno(struct json *j, const char *key, int err)
@@ -160,10 +180,12 @@ void json_bool(struct json *j, const char *key, bool value)
 
 void json_path(struct json *j, const char *key, const char *path)
 {
-	put_key(j, key, "");
 	if (!path) {
-		fputs("null", j->f);
-	} else if (!put_string(j->f, path)) {
+		json_null(j, key);
+		return;
+	}
+	put_key(j, key, "");
+	if (!put_string(j->f, path)) {
 		put_key(j, key, "_b64");
 		fputc('"', j->f);
 		put_base64(j->f, path);
@@ -173,32 +195,34 @@ void json_path(struct json *j, const char *key, const char *path)
 
 /* Failures and warnings for --json. */
 
-static const char *keep(const char *text)
+bool list_grow(void *array, size_t count, size_t *size, size_t element)
 {
-	return text ? strdup(text) : NULL;
+	void **a = array;
+	if (count < *size)
+		return true;
+	void *more = reallocarray(*a, *size ? 2 * *size : 16, element);
+	if (!more)
+		return false;
+	*a = more;
+	*size = *size ? 2 * *size : 16;
+	return true;
 }
 
 void errors_add(struct errors *list, const struct fcopy_error *e)
 {
-	if (list->count == list->size) {
-		size_t size = list->size ? 2 * list->size : 64;
-		struct fcopy_error *more = realloc(list->error, size * sizeof(*more));
-		if (!more)
-			return; /* best effort: the object lacks this error */
-		list->error = more;
-		list->size = size;
-	}
+	if (!list_grow(&list->error, list->count, &list->size, sizeof(*list->error)))
+		return; /* best effort: the object lacks this error */
 	struct fcopy_error *to = &list->error[list->count++];
 	*to = *e;
-	to->path = keep(e->path);
-	to->path2 = keep(e->path2);
-	to->reason = keep(e->reason);
+	to->path = e->path ? strdup(e->path) : NULL;
+	to->path2 = e->path2 ? strdup(e->path2) : NULL;
+	to->reason = e->reason ? strdup(e->reason) : NULL;
 }
 
 void error_write(struct json *j, const char *key, const struct fcopy_error *e)
 {
-	if (e->err == 0) {
-		json_string(j, key, NULL);
+	if (!e || e->err == 0) {
+		json_null(j, key);
 		return;
 	}
 	json_open(j, key, '{');

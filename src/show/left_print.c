@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * What --clean found and did, for people and as an object; and parts that a copy does not continue.
+ * What copies leave: what --clean found and did, for people and as an object; a part that a copy
+ * does not continue; and data that is not on its device.
  */
+#define _GNU_SOURCE
 #include "hint.h"
-#include "json.h"
+#include "part/part.h"
 #include "report.h"
 #include "text.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const char *const kinds[] = {[FCOPY_LEFT_FILE] = "file",
@@ -25,60 +30,36 @@ static const char *const states[] = {
     [FCOPY_LEFT_UNKNOWN] = "unknown", [FCOPY_LEFT_REMOVED] = "removed",
     [FCOPY_LEFT_FAILED] = "failed",   [FCOPY_LEFT_RETURNED] = "returned"};
 
-static void add_age(struct text *t, int64_t seconds)
+const char *left_words(const struct fcopy_left *l)
 {
 	static const struct {
 		int64_t seconds;
 		const char *name;
-	} units[] = {{86400, " day"}, {3600, " hour"}, {60, " minute"}, {1, " second"}};
+	} units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
+	char text[NAME_MAX + 256];
 	size_t i = 0;
-	while (i < 3 && seconds < units[i].seconds)
+	while (i < 3 && l->age < units[i].seconds)
 		i++;
-	text_number(t, (uint64_t)(seconds / units[i].seconds));
-	text_add(t, units[i].name);
-	text_add(t, seconds / units[i].seconds == 1 ? " old" : "s old");
-}
-
-void left_describe(struct text *t, const struct fcopy_left *l)
-{
-	text_add(t, kind_words[l->kind]);
-	text_add(t, l->more ? ", more than " : ", ");
-	text_size(t, l->bytes);
-	text_add(t, ", ");
-	add_age(t, l->age);
-}
-
-void left_print_old(const struct fcopy_left *l, FILE *f)
-{
-	if (!l->old)
-		return;
-	fputs("earlier '", f);
-	message_print_on(f, l->old);
-	fputs("', ", f);
+	const int64_t age = l->age / units[i].seconds;
+	snprintf(text, sizeof(text), "%s%s%s%s, %s%s, %jd %s%s old", l->old ? "earlier '" : "",
+		 l->old ? l->old : "", l->old ? "', " : "", kind_words[l->kind],
+		 l->more ? "more than " : "", amount(l->bytes).text, (intmax_t)age, units[i].name,
+		 age == 1 ? "" : "s");
+	return escaped(text);
 }
 
 void left_print(const struct fcopy_left *l)
 {
-	struct text t = {0};
-	left_describe(&t, l);
-	switch (l->state) {
-	case FCOPY_LEFT_DEAD:
-		text_add(&t, l->returns ? ": not in use, can be renamed back"
-					: ": not in use, can be removed");
-		break;
-	case FCOPY_LEFT_LIVE: text_add(&t, ": in use"); break;
-	case FCOPY_LEFT_REMOVED: text_add(&t, ": removed"); break;
-	case FCOPY_LEFT_RETURNED: text_add(&t, ": renamed back"); break;
-	case FCOPY_LEFT_FAILED: text_add(&t, ": cannot be removed"); break;
-	case FCOPY_LEFT_UNKNOWN:
-		text_add(&t, ": left alone: ");
-		text_add(&t, l->reason);
-		break;
-	}
-	message_print_on(stdout, l->path);
-	fputs(": ", stdout);
-	left_print_old(l, stdout);
-	puts(t.at);
+	static const char *const outcomes[] = {[FCOPY_LEFT_DEAD] = "not in use, can be removed",
+					       [FCOPY_LEFT_LIVE] = "in use",
+					       [FCOPY_LEFT_UNKNOWN] = "left alone: ",
+					       [FCOPY_LEFT_REMOVED] = "removed",
+					       [FCOPY_LEFT_FAILED] = "cannot be removed",
+					       [FCOPY_LEFT_RETURNED] = "renamed back"};
+	const bool returns = l->state == FCOPY_LEFT_DEAD && l->returns;
+	print_on(stdout, "%s: %s: %s%s\n", escaped(l->path), left_words(l),
+		 returns ? "not in use, can be renamed back" : outcomes[l->state],
+		 l->state == FCOPY_LEFT_UNKNOWN ? l->reason : "");
 }
 
 void left_json(struct json *j, const struct fcopy_left *l)
@@ -99,45 +80,97 @@ void left_json(struct json *j, const struct fcopy_left *l)
 
 /* A part that this copy does not continue. */
 
-static bool is_directory(const char *dst)
-{
-	struct stat st;
-	return stat(dst, &st) == 0 && S_ISDIR(st.st_mode);
-}
+#define HEADER_LINES 8 /* of a journal; each has 8 digits and a space before its kind */
 
-/* The copy of SRC: DST, or DST/basename(SRC). Returns false if the path is too long. */
-static bool name_copy(const char *src, const char *dst, bool into, char path[PATH_MAX])
+/* Has DST.fcopy-part data, and is not that of shards? */
+static bool is_unfinished(const char *part)
 {
-	const char *slash = dst[strlen(dst) - 1] == '/' ? "" : "/";
-	size_t end = strlen(src), start;
-	while (end > 1 && src[end - 1] == '/')
-		end--;
-	for (start = end; start > 0 && src[start - 1] != '/';)
-		start--;
-	int n = into ? snprintf(path, PATH_MAX, "%s%s%.*s", dst, slash, (int)(end - start),
-				src + start)
-		     : snprintf(path, PATH_MAX, "%s", dst);
-	return n < PATH_MAX;
+	char path[PATH_MAX + sizeof("/" PART_JOURNAL)];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/" PART_DATA, part);
+	if (lstat(path, &st) < 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/" PART_JOURNAL, part);
+	/* Another user may have put a FIFO or a symlink there. */
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	FILE *journal = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r")
+									      : NULL;
+	bool shards = false;
+	for (int i = 0; journal && i < HEADER_LINES && fgets(path, sizeof(path), journal); i++)
+		shards |= strlen(path) > 9 && strncmp(path + 9, "shards ", 7) == 0;
+	if (journal)
+		fclose(journal);
+	else if (fd >= 0)
+		close(fd);
+	return !shards;
 }
 
 void unused_print(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
 	const size_t n = cli->source_count > 0 ? cli->source_count : 1;
-	char path[PATH_MAX];
+	char copy[PATH_MAX], part[PATH_MAX];
+	struct stat st;
 	if (!cli->voice.advises || o->resume || o->shard.count > 0 || cli->tree.parents ||
 	    cli->dst[0] == '\0' ||
 	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
 		return;
-	const bool into = !o->no_directory && (cli->tree.into_directory || is_directory(cli->dst));
+	const bool into = !o->no_directory && (cli->tree.into_directory ||
+					       (stat(cli->dst, &st) == 0 && S_ISDIR(st.st_mode)));
 	for (size_t i = 0; i < n; i++) {
 		const char *src = cli->source_count > 0 ? cli->sources[i] : cli->src;
-		if (!name_copy(src, cli->dst, into, path) || !message_part_is_unfinished(path))
+		if ((into && !text_copy_path(src, cli->dst, copy)) ||
+		    !part_path(into ? copy : cli->dst, part) || !is_unfinished(part))
 			continue;
-		note_begin();
-		message_part(path);
-		fputs(": unfinished copy, not used without --resume", hint_stream());
-		hint_end();
+		note_printf("%s: unfinished copy, not used without --resume", escaped(part));
 		return;
 	}
+}
+
+/* Data that is not on its device. It may be removable, and pulled out before it has all data: sysfs
+ * shows whether it is. A file system without its own block device (network, btrfs) is not found
+ * there. */
+
+static bool read_text(dev_t device, const char *name, char *text, size_t size)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(device), minor(device), name);
+	FILE *f = fopen(path, "re");
+	bool got = f && fgets(text, (int)size, f);
+	if (f)
+		fclose(f);
+	return got;
+}
+
+/* A partition's attributes are those of its device, one directory above. */
+static bool is_removable(dev_t device)
+{
+	char text[64], path[PATH_MAX];
+	if ((read_text(device, "removable", text, sizeof(text)) ||
+	     read_text(device, "../removable", text, sizeof(text))) &&
+	    text[0] == '1')
+		return true;
+	if ((read_text(device, "device/type", text, sizeof(text)) ||
+	     read_text(device, "../device/type", text, sizeof(text))) &&
+	    strcmp(text, "SD\n") == 0)
+		return true;
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(device), minor(device));
+	char *at = realpath(path, NULL);
+	bool usb = at && strstr(at, "/usb");
+	free(at);
+	return usb;
+}
+
+void unwritten_print(const struct cli *cli, const char *dst, uint64_t bytes)
+{
+	const struct fcopy_options *o = &cli->copy;
+	const bool waits = o->fsync || o->verify || o->shard.count > 0 || cli->tree.dry_run;
+	struct stat st;
+	if (!cli->voice.advises || bytes == 0 || waits ||
+	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH ||
+	    stat(dst, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) ||
+	    !is_removable(st.st_dev))
+		return;
+	note_printf("%s: data may still be in memory (with --fsync, fcopy waits for the device)",
+		    escaped(dst));
 }

@@ -5,7 +5,7 @@
  *
  * Fields get columns in the order of their importance; the bar gets the remaining columns.
  */
-#include "line.h"
+#include "text.h"
 
 #include <string.h>
 
@@ -199,7 +199,7 @@ static struct {
 		uint64_t ms, bytes, moved;
 	} sample[SAMPLES];
 	unsigned samples; /* taken in this phase */
-} s;
+} speed;
 
 uint64_t speed_rate(uint64_t bytes, uint64_t ms)
 {
@@ -209,9 +209,9 @@ uint64_t speed_rate(uint64_t bytes, uint64_t ms)
 /* The newest sample that is at least `ms` milliseconds old, or else the oldest one. */
 static const struct sample *sample_before(uint64_t ms)
 {
-	const struct sample *newest = &s.sample[(s.samples - 1) % SAMPLES], *found = newest;
-	for (unsigned i = 2; i <= s.samples && i < SAMPLES; i++) {
-		found = &s.sample[(s.samples - i) % SAMPLES];
+	const struct sample *newest = &speed.sample[(speed.samples - 1) % SAMPLES], *found = newest;
+	for (unsigned i = 2; i <= speed.samples && i < SAMPLES; i++) {
+		found = &speed.sample[(speed.samples - i) % SAMPLES];
 		if (newest->ms - found->ms >= ms)
 			break;
 	}
@@ -221,26 +221,26 @@ static const struct sample *sample_before(uint64_t ms)
 static void take_sample(uint64_t since_ms, struct sample now)
 {
 	/* Just before it stores when the next phase began, the library clears `moved`. */
-	if (s.samples == 0 || s.since_ms != since_ms ||
-	    now.moved < s.sample[(s.samples - 1) % SAMPLES].moved) {
-		s.since_ms = s.moved_ms = since_ms;
-		s.sample[0] = (struct sample){.ms = since_ms};
-		s.samples = 1;
+	if (speed.samples == 0 || speed.since_ms != since_ms ||
+	    now.moved < speed.sample[(speed.samples - 1) % SAMPLES].moved) {
+		speed.since_ms = speed.moved_ms = since_ms;
+		speed.sample[0] = (struct sample){.ms = since_ms};
+		speed.samples = 1;
 	}
-	if (now.bytes != s.sample[(s.samples - 1) % SAMPLES].bytes)
-		s.moved_ms = now.ms;
-	s.sample[s.samples++ % SAMPLES] = now;
+	if (now.bytes != speed.sample[(speed.samples - 1) % SAMPLES].bytes)
+		speed.moved_ms = now.ms;
+	speed.sample[speed.samples++ % SAMPLES] = now;
 }
 
 void speed_measure(struct line *l, uint64_t since_ms, uint64_t now_ms, uint64_t moved)
 {
 	take_sample(since_ms, (struct sample){now_ms, l->bytes, moved});
-	const struct sample *newest = &s.sample[(s.samples - 1) % SAMPLES];
+	const struct sample *newest = &speed.sample[(speed.samples - 1) % SAMPLES];
 	const struct sample *recent = sample_before(SPEED_MS), *older = sample_before(LEFT_MS);
 	l->speed = speed_rate(newest->moved - recent->moved, newest->ms - recent->ms);
 	uint64_t pace = speed_rate(newest->moved - older->moved, newest->ms - older->ms);
 	l->left = l->total > l->bytes && pace > 0 ? (l->total - l->bytes + pace - 1) / pace
 						  : LINE_UNKNOWN;
-	if (l->bytes < l->total && newest->ms - s.moved_ms >= STALLED_MS)
-		l->stalled = (newest->ms - s.moved_ms) / 1000;
+	if (l->bytes < l->total && newest->ms - speed.moved_ms >= STALLED_MS)
+		l->stalled = (newest->ms - speed.moved_ms) / 1000;
 }

@@ -5,7 +5,7 @@
  * the copy down. After a signal, lines are only collected until the copy has cleaned up.
  */
 #define _GNU_SOURCE
-#include "json.h"
+#include "report.h"
 #include "show.h"
 #include "sink.h"
 
@@ -26,54 +26,27 @@
 #define WAITING ((size_t)1 << 20)  /* ... and that wait for a slow reader */
 #define TICK_MS 200
 
-static struct {
-	pthread_mutex_t lock; /* of all that follows */
-	char *text;           /* whole lines, but the first may be written in part */
+struct buffer {
+	char *text;
 	size_t used, size;
+};
+
+static struct {
+	pthread_mutex_t lock;  /* of all that follows */
+	struct buffer added;   /* whole lines */
+	struct buffer writing; /* the writer's, which has written so many bytes of it: */
+	size_t written;
+	int lost;     /* errno of a failed write */
 	bool regular; /* standard output is a file: a write to it does not block for long */
 	bool dry_run;
-	int lost; /* errno of a failed write */
 	bool started, stop;
-	bool writes; /* a thread is writing an earlier part */
-	pthread_cond_t wake;
-	pthread_t thread;
-	pthread_key_t key; /* ends `own` with its thread */
-	pthread_cond_t written;
-} out = {.lock = PTHREAD_MUTEX_INITIALIZER, .written = PTHREAD_COND_INITIALIZER};
-
-/* The line that this thread makes. */
-static _Thread_local struct own {
-	FILE *f;
-	char *text;
-	size_t size;
-} own;
-
-static void free_own(void *mine)
-{
-	struct own *o = mine;
-	if (!o->f) /* end_lines() was called in this thread */
-		return;
-	fclose(o->f);
-	free(o->text);
-	o->f = NULL;
-}
-
-static FILE *begin_line(void)
-{
-	if (own.f) {
-		rewind(own.f);
-		return own.f;
-	}
-	own.f = open_memstream(&own.text, &own.size);
-	if (own.f) {
-		__fsetlocking(own.f, FSETLOCKING_BYCALLER);
-		pthread_setspecific(out.key, &own);
-	}
-	return own.f;
-}
+	pthread_t writer;
+	pthread_cond_t wake; /* the writer */
+	pthread_cond_t room; /* some was written */
+} out = {.lock = PTHREAD_MUTEX_INITIALIZER, .room = PTHREAD_COND_INITIALIZER};
 
 /* Writes at most as much as a pipe takes without blocking when poll(2) says that it is writable.
- * Returns how many bytes were written: fewer if the copy is to end first. The lock is not held. */
+ * Returns how many bytes were written: fewer if the copy is to end first. */
 static size_t write_text(const char *text, size_t n, bool last, int *err)
 {
 	size_t at = 0;
@@ -93,90 +66,71 @@ static size_t write_text(const char *text, size_t n, bool last, int *err)
 	return at;
 }
 
-static bool reserve(size_t n)
-{
-	if (out.size - out.used >= n)
-		return true;
-	char *more = realloc(out.text, 2 * (out.size + n));
-	if (!more) {
-		out.lost = ENOMEM;
-		return false;
-	}
-	out.text = more;
-	out.size = 2 * (out.size + n);
-	return true;
-}
-
-/* Writes what has been added, while other threads add to an empty buffer. The lock is held,
- * and released in between. What a signal has left over comes first next time. */
+/* Writes what was added, while other threads add to another buffer. The lock is held, and released
+ * in between. What a signal has left over comes first next time. */
 static void write_lines(bool last)
 {
-	while (out.writes)
-		pthread_cond_wait(&out.written, &out.lock);
-	if (out.used == 0 || out.lost || (!last && signals_caught()))
-		return;
-	char *text = out.text;
-	size_t n = out.used, size = out.size;
 	int err = 0;
-	out.text = NULL;
-	out.used = out.size = 0;
-	out.writes = true;
-	pthread_mutex_unlock(&out.lock);
-	size_t at = write_text(text, n, last, &err);
-	pthread_mutex_lock(&out.lock);
-	out.writes = false;
-	pthread_cond_broadcast(&out.written);
-	if (err) {
-		out.lost = err;
-		if (err == EPIPE)
-			signals_cancel();
-	} else if (at < n && reserve(n - at)) {
-		memmove(out.text + n - at, out.text, out.used);
-		memcpy(out.text, text + at, n - at);
-		out.used += n - at;
-	} else if (!out.text) {
-		out.text = text; /* use it again */
-		out.size = size;
-		return;
-	}
-	free(text);
-}
-
-static void add_line(const char *line, size_t n)
-{
-	pthread_mutex_lock(&out.lock);
-	/* A slow reader: wait for it, so that memory is bounded. */
-	while (out.writes && out.used >= WAITING && !signals_caught())
-		pthread_cond_wait(&out.written, &out.lock);
-	if (out.lost == 0 && reserve(n)) {
-		memcpy(out.text + out.used, line, n);
-		out.used += n;
-		if (out.used >= BUFFER && !out.writes)
-			write_lines(false);
+	if (out.written == out.writing.used) {
+		const struct buffer done = out.writing;
+		out.writing = out.added;
+		out.added = (struct buffer){done.text, 0, done.size};
+		out.written = 0;
 	}
 	pthread_mutex_unlock(&out.lock);
-}
-
-static void lose_lines(void)
-{
+	size_t n = write_text(out.writing.text + out.written, out.writing.used - out.written, last,
+			      &err);
 	pthread_mutex_lock(&out.lock);
-	out.lost = ENOMEM;
-	pthread_mutex_unlock(&out.lock);
+	out.written += n;
+	out.lost = err ? err : out.lost;
+	if (err == EPIPE)
+		signals_cancel();
 }
 
-static void *watch_lines(void *unused)
+static void *run_writer(void *unused)
 {
 	pthread_mutex_lock(&out.lock);
 	while (!out.stop) {
 		struct timespec t;
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		t.tv_sec++;
-		pthread_cond_timedwait(&out.wake, &out.lock, &t);
-		if (!out.stop)
+		if (out.added.used < BUFFER || out.lost || signals_caught())
+			pthread_cond_timedwait(&out.wake, &out.lock, &t);
+		if (!out.stop && !out.lost && !signals_caught())
 			write_lines(false);
+		pthread_cond_broadcast(&out.room);
 	}
 	pthread_mutex_unlock(&out.lock);
 	return unused;
+}
+
+static void lose_lines(int err)
+{
+	pthread_mutex_lock(&out.lock);
+	out.lost = err;
+	pthread_mutex_unlock(&out.lock);
+}
+
+static void add_line(const char *line, size_t n)
+{
+	struct buffer *b = &out.added;
+	pthread_mutex_lock(&out.lock);
+	/* A slow reader: wait for it, so that memory is bounded. */
+	while (out.started && b->used >= WAITING && !out.lost && !signals_caught())
+		pthread_cond_wait(&out.room, &out.lock);
+	if (b->size - b->used < n) {
+		char *more = realloc(b->text, 2 * (b->size + n));
+		out.lost = more ? out.lost : ENOMEM;
+		b->text = more ? more : b->text;
+		b->size = more ? 2 * (b->size + n) : b->size;
+	}
+	if (!out.lost) {
+		memcpy(b->text + b->used, line, n);
+		b->used += n;
+		if (b->used >= BUFFER)
+			pthread_cond_signal(&out.wake);
+	}
+	pthread_mutex_unlock(&out.lock);
 }
 
 static bool lines_are_wanted(const struct cli *cli)
@@ -189,10 +143,6 @@ static void lines_begin(struct cli *cli)
 	sigset_t all, old;
 	struct stat st;
 	pthread_condattr_t clock;
-	if (pthread_key_create(&out.key, free_own) != 0) {
-		out.lost = ENOMEM;
-		return;
-	}
 	out.dry_run = cli->tree.dry_run;
 	out.regular = fstat(STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode);
 	pthread_condattr_init(&clock);
@@ -200,7 +150,8 @@ static void lines_begin(struct cli *cli)
 	pthread_cond_init(&out.wake, &clock);
 	sigfillset(&all); /* signals must interrupt the calls of the copying threads */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	out.started = pthread_create(&out.thread, NULL, watch_lines, NULL) == 0;
+	/* Without it, all lines are written at the end. */
+	out.started = pthread_create(&out.writer, NULL, run_writer, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -212,32 +163,21 @@ static void end_lines(void)
 	pthread_cond_signal(&out.wake);
 	pthread_mutex_unlock(&out.lock);
 	if (out.started)
-		pthread_join(out.thread, NULL);
+		pthread_join(out.writer, NULL);
 	pthread_mutex_lock(&out.lock);
-	write_lines(true);
-	free(out.text);
-	out.text = NULL;
-	out.used = out.size = 0;
+	for (int i = 0; i < 2 && !out.lost; i++) /* what was left over, and what was added */
+		write_lines(true);
 	pthread_mutex_unlock(&out.lock);
-	if (own.f)
-		free_own(&own);
+	free(out.added.text);
+	free(out.writing.text);
 }
 
-static const char *action_name(enum fcopy_action action)
-{
-	switch (action) {
-	case FCOPY_ACTION_COPIED: return "copied";
-	case FCOPY_ACTION_UNCHANGED: return "unchanged";
-	case FCOPY_ACTION_SKIPPED: return "skipped";
-	case FCOPY_ACTION_LINKED: return "linked";
-	case FCOPY_ACTION_EXCLUDED: return "excluded";
-	case FCOPY_ACTION_DELETED: return "deleted";
-	case FCOPY_ACTION_VANISHED: return "vanished";
-	case FCOPY_ACTION_FAILED: return "failed";
-	case FCOPY_ACTION_REPAIRED: return "repaired";
-	}
-	return NULL;
-}
+static const char *const action_names[] = {
+    [FCOPY_ACTION_COPIED] = "copied",     [FCOPY_ACTION_UNCHANGED] = "unchanged",
+    [FCOPY_ACTION_SKIPPED] = "skipped",   [FCOPY_ACTION_LINKED] = "linked",
+    [FCOPY_ACTION_EXCLUDED] = "excluded", [FCOPY_ACTION_DELETED] = "deleted",
+    [FCOPY_ACTION_VANISHED] = "vanished", [FCOPY_ACTION_FAILED] = "failed",
+    [FCOPY_ACTION_REPAIRED] = "repaired"};
 
 static const char *type_name(unsigned mode)
 {
@@ -253,37 +193,35 @@ static const char *type_name(unsigned mode)
 	}
 }
 
-/* Cancels the copy if standard output has no reader any more. */
 static void add_entry(const struct fcopy_entry *e)
 {
+	char *line = NULL;
+	size_t n;
 	if (e->error && e->error->option && strcmp(e->error->option, "json") == 0)
 		return; /* standard output receives the copy */
-	struct json j = {.f = begin_line()};
+	struct json j = {.f = open_memstream(&line, &n)};
 	if (!j.f) {
-		lose_lines();
+		lose_lines(ENOMEM);
 		return;
 	}
+	__fsetlocking(j.f, FSETLOCKING_BYCALLER);
 	json_open(&j, NULL, '{');
 	json_integer(&j, "entry", 1);
 	json_path(&j, "operand", e->operand);
 	json_path(&j, "path", e->path);
 	json_path(&j, "dst", e->dst);
 	json_string(&j, "type", type_name(e->type));
-	json_string(&j, "action", action_name(e->action));
+	json_string(&j, "action", action_names[e->action]);
 	json_bool(&j, "dry_run", out.dry_run);
 	json_integer(&j, "bytes", e->bytes);
 	json_string(&j, "engine", e->engine);
-	if (e->error)
-		error_write(&j, "error", e->error);
+	error_write(&j, "error", e->error);
+	json_end(&j);
+	if (fclose(j.f) == 0)
+		add_line(line, n);
 	else
-		json_string(&j, "error", NULL);
-	json_close(&j, '}');
-	fputc('\n', j.f);
-	off_t n = ftello(j.f);
-	if (n > 0 && fflush(j.f) == 0)
-		add_line(own.text, (size_t)n);
-	else
-		lose_lines();
+		lose_lines(ENOMEM);
+	free(line);
 }
 
 /* The line of a copy of one file that has ended. */

@@ -28,14 +28,14 @@ static bool is_any_address(const char *address)
 	return strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
 }
 
-/* Prints the address that a client can use: for a wildcard address the name of this host. */
-static void print_reachable(const char *address)
+/* The address that a client can use: for a wildcard address the name of this host. */
+static const char *reachable(const char *address)
 {
 	char host[256] = "", operand[256 + 64];
 	bool named = is_any_address(address) && gethostname(host, sizeof(host) - 1) == 0;
 	snprintf(operand, sizeof(operand), "tcp:%s%s", named ? host : address,
 		 named ? strrchr(address, ':') : "");
-	message_quoted(operand); /* zsh would expand the brackets of an IPv6 address */
+	return quoted(operand); /* zsh would expand the brackets of an IPv6 address */
 }
 
 static bool is_loopback(const char *address)
@@ -43,29 +43,30 @@ static bool is_loopback(const char *address)
 	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
 }
 
-static void end_where(const char *operand, const char *address)
+/* Prints "WHAT NAME (SIZE) on ADDRESS". A Unix socket has no address: prints the operand. */
+static void print_where(const char *what, const char *name, const char *size, const char *operand,
+			const char *address)
 {
-	FILE *f = hint_stream();
-	fputs(" on ", f);
-	message_print(address[0] ? address : operand);
-	if (is_loopback(address))
-		fprintf(f, " (this machine only; use 0.0.0.0%s for the network)",
-			strrchr(address, ':'));
-	hint_end();
+	const bool local = is_loopback(address);
+	note_printf("%s%s%s on %s%s%s%s", what, escaped(name), size,
+		    escaped(address[0] ? address : operand),
+		    local ? " (this machine only; use 0.0.0.0" : "",
+		    local ? strrchr(address, ':') : "", local ? " for the network)" : "");
 }
 
-/* The start of the receiver's command: a TCP stream has only the bytes, so the command says how
- * many there are, if the sender knows. */
-static void print_receive(const struct cli *cli, uint64_t bytes, const char *address)
+/* The receiver's command: a TCP stream has only the bytes, so the command says how many there are,
+ * if the sender knows. */
+static void print_receive(const struct cli *cli, uint64_t bytes, const char *address,
+			  const char *before, const char *name)
 {
 	const struct fcopy_options *o = &cli->copy;
-	fputs("fcopy: receive it with: fcopy ", stderr);
+	char size[48] = "";
 	if (o->count > 0 && o->count <= bytes) /* SRC may be shorter, if it is a stream */
 		bytes = o->strict || cli->keep_listening ? o->count : 0;
 	if (bytes > 0)
-		fprintf(stderr, "--size=%" PRIu64 " %s", bytes, o->strict ? "--strict " : "");
-	print_reachable(address);
-	fputc(' ', stderr);
+		snprintf(size, sizeof(size), "--size=%" PRIu64 " %s", bytes,
+			 o->strict ? "--strict " : "");
+	message_printf("receive it with: fcopy %s%s %s%s", size, reachable(address), before, name);
 }
 
 #define URLS_MAX 8
@@ -73,26 +74,13 @@ static void print_receive(const struct cli *cli, uint64_t bytes, const char *add
 static const char url_plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				"0123456789-._~";
 
-/* The name as a part of a URL. */
-static void print_url_name(const char *name)
+static void print_url(const char *command, const char *address, const char *name)
 {
+	const char *quote = address[0] == '[' ? "'" : ""; /* zsh would expand brackets */
+	fprintf(stderr, "fcopy: %s %shttp://%s/", command, quote, address);
 	for (const char *c = name; *c; c++)
 		fprintf(stderr, strchr(url_plain, *c) ? "%c" : "%%%02X", (unsigned char)*c);
-}
-
-/* The options with which curl gives the file its name. Those that resume, too, take the name from
- * the URL as it is. */
-static const char *curl_options(const char *name)
-{
-	return name[strspn(name, url_plain)] ? "-OJ" : "-OC -";
-}
-
-static void print_url(const char *address, const char *name)
-{
-	const bool brackets = address[0] == '['; /* zsh would expand them */
-	fprintf(stderr, "%shttp://%s/", brackets ? "'" : "", address);
-	print_url_name(name);
-	fputs(brackets ? "'" : "", stderr);
+	fprintf(stderr, "%s\n", quote);
 }
 
 /* The addresses of this machine that others can reach: at most `most`, as HOST:PORT. */
@@ -124,79 +112,43 @@ static size_t find_addresses(const char *address, char (*to)[FCOPY_ADDRESS_MAX],
 }
 
 /* The command of an HTTP client for each address that it may use. name: what it gets, or NULL: it
- * sends a file. */
+ * sends a file. The options with which curl gives the file its name: those that resume, too, take
+ * the name from the URL as it is. */
 static void print_urls(const char *address, const char *name)
 {
 	char found[URLS_MAX][FCOPY_ADDRESS_MAX];
+	const char *command = !name                           ? "send it with: curl -fT FILE"
+			      : name[strspn(name, url_plain)] ? "receive it with: curl -OJ"
+							      : "receive it with: curl -OC -";
 	size_t n = 0;
 	if (is_any_address(address))
 		n = find_addresses(address, found, URLS_MAX);
 	if (n == 0)
 		snprintf(found[n++], sizeof(*found), "%s", address);
-	for (size_t i = 0; i < n; i++) {
-		if (name)
-			fprintf(stderr, "fcopy: receive it with: curl %s ", curl_options(name));
-		else
-			fputs("fcopy: send it with: curl -fT FILE ", stderr);
-		print_url(found[i], name ? name : "");
-		fputc('\n', stderr);
-	}
+	for (size_t i = 0; i < n; i++)
+		print_url(command, found[i], name ? name : "");
 }
 
-/* Prints what an HTTP server serves. */
-static void print_http_server(const struct cli *cli, uint64_t bytes, const char *address)
-{
-	const uint64_t count = cli->copy.count;
-	struct text size = {0};
-	FILE *f = note_begin();
-	fputs("serving ", f);
-	if (cli->served_count > 1)
-		fprintf(f, "%zu files", cli->served_count);
-	else
-		message_print(cli->src);
-	if (cli->served_count == 1 && count > 0 && count < bytes)
-		bytes = count;
-	text_size(&size, bytes);
-	fprintf(f, " (%s)", size.at);
-	end_where(cli->dst, address);
-	for (size_t i = 0; i < cli->served_count; i++)
-		print_urls(address, text_file_name(cli->served[i]));
-}
-
-/* Prints what the server serves and where, and the command for a client. */
+/* Prints what a server serves and where, and the command for a client. */
 static void print_server(const struct cli *cli, uint64_t bytes, const char *address)
 {
 	const uint64_t count = cli->copy.count;
-	struct text size = {0};
-	FILE *f = note_begin();
-	fputs("serving ", f);
-	message_print(cli->src);
-	if (bytes > 0) {
-		text_size(&size, count > 0 && count < bytes ? count : bytes);
-		fprintf(f, " (%s)", size.at);
-	}
-	end_where(cli->dst, address);
-	if (address[0] == '\0')
-		return;
-	print_receive(cli, bytes, address);
+	const bool several = cli->served_count > 1;
+	char size[AMOUNT_MAX + 4] = "", files[40];
 	const char *name = text_file_name(cli->src);
-	if (name[0] == '-' || fcopy_operand_kind(name, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
-		fputs("./", stderr);
-	message_quoted(name);
-	fputc('\n', stderr);
-}
-
-/* The command of the peer that has, or wants, the bytes. */
-static void print_peer(const struct cli *cli, bool sends, uint64_t bytes, const char *address)
-{
-	if (sends) {
-		fputs("fcopy: send it with: fcopy FILE ", stderr);
-		print_reachable(address);
-		fputc('\n', stderr);
-	} else {
-		print_receive(cli, bytes, address);
-		fputs("FILE\n", stderr);
-	}
+	if (!several && count > 0 && count < bytes)
+		bytes = count;
+	if (bytes > 0 || cli->served)
+		snprintf(size, sizeof(size), " (%s)", amount(bytes).text);
+	snprintf(files, sizeof(files), "%zu files", cli->served_count);
+	print_where("serving ", several ? files : cli->src, size, cli->dst, address);
+	for (size_t i = 0; i < cli->served_count; i++)
+		print_urls(address, text_file_name(cli->served[i]));
+	if (cli->served || address[0] == '\0')
+		return;
+	const bool plain = name[0] != '-' &&
+			   fcopy_operand_kind(name, STDOUT_FILENO, NULL) == FCOPY_KIND_PATH;
+	print_receive(cli, bytes, address, plain ? "" : "./", quoted(name));
 }
 
 /* With port 0, print the port even with --quiet: the kernel chose it. */
@@ -207,19 +159,18 @@ void listening_print(const struct cli *cli, const struct fcopy_event *event)
 	/* A Unix socket has no address: print the operand. */
 	const char *operand = receives ? cli->src : cli->dst;
 	const char *address = event->text[0] ? event->text : operand;
+	const bool any_port = has_any_port(cli->src) || has_any_port(cli->dst);
 	progress_wait_for(receives ? "a sender" : "a receiver", address);
-	if (cli->served) {
-		if (cli->voice.notes || has_any_port(cli->dst))
-			print_http_server(cli, event->report->expected, event->text);
-	} else if (cli->keep_listening) {
-		if (cli->voice.notes || has_any_port(cli->src) || has_any_port(cli->dst))
+	if (cli->served || cli->keep_listening) {
+		if (cli->voice.notes || any_port)
 			print_server(cli, event->report->expected, event->text);
-	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->voice.peers) {
-		fputs("listening", note_begin());
-		end_where(operand, address);
+	} else if (any_port || cli->voice.peers) {
+		print_where("listening", "", "", operand, address);
 		if (receives && cli_is_http(cli->src, STDIN_FILENO))
 			print_urls(event->text, NULL);
+		else if (event->text[0] && receives)
+			message_printf("send it with: fcopy FILE %s", reachable(event->text));
 		else if (event->text[0])
-			print_peer(cli, receives, event->report->expected, event->text);
+			print_receive(cli, event->report->expected, event->text, "", "FILE");
 	}
 }

@@ -41,7 +41,7 @@ static void begin_line(void)
 		fputs("start:", out.file.f);
 		for (int i = 0; i < out.argc; i++) {
 			fputc(' ', out.file.f);
-			message_print_on(out.file.f, out.argv[i]);
+			print_escaped(out.file.f, out.argv[i]);
 		}
 		fputc('\n', out.file.f);
 		out.argc = 0;
@@ -80,11 +80,8 @@ static int log_open(struct cli *cli, const struct command_line *line)
 /* what: before it. */
 static void add_error(const char *what, const struct fcopy_error *e)
 {
-	char text[FCOPY_ERROR_TEXT_MAX];
-	fcopy_error_text(e, text, sizeof(text));
 	begin_line();
-	fputs(what, out.file.f);
-	message_print_on(out.file.f, text);
+	print_on(out.file.f, "%s%s", what, error_words(e));
 	end_line(false);
 }
 
@@ -92,9 +89,8 @@ static void add_error(const char *what, const struct fcopy_error *e)
 static void add_kept(const char *dst, bool existed, const char *part)
 {
 	begin_line();
-	message_print_on(out.file.f, dst);
-	fprintf(out.file.f, ": %s; kept as ", existed ? "unchanged" : "not created");
-	message_print_on(out.file.f, part);
+	print_on(out.file.f, "%s: %s; kept as %s", escaped(dst),
+		 existed ? "unchanged" : "not created", escaped(part));
 	end_line(false);
 }
 
@@ -121,7 +117,7 @@ static void add_file(const struct summary *o)
 	char part[PATH_MAX];
 	if (o->result < 0) {
 		add_error("failed: ", &r->error);
-		if (r->part_kept && message_part_path(r->dst, part))
+		if (r->part_kept && part_path(r->dst, part))
 			add_kept(r->dst, r->existed, part);
 		return;
 	}
@@ -132,7 +128,6 @@ static void add_file(const struct summary *o)
 
 static void log_end(const struct summary *o)
 {
-	struct text size = {0};
 	if (o->usage_error)
 		return;
 	if (!o->tree)
@@ -143,11 +138,10 @@ static void log_end(const struct summary *o)
 		fprintf(out.file.f, "stopped by SIG%s", signals_name(o->signal));
 	else
 		fputs(o->result < 0 ? "failed" : "done", out.file.f);
-	text_size(&size, o->report->bytes);
 	if (o->tree)
 		fprintf(out.file.f, ", %" PRIu64 " entries, %" PRIu64 " failed",
 			tree_entries(o->tree), o->tree->count[FCOPY_COUNT_FAILED]);
-	fprintf(out.file.f, ", %s", size.at);
+	fprintf(out.file.f, ", %s", amount(o->report->bytes).text);
 	end_line(true);
 }
 

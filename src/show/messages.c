@@ -15,31 +15,9 @@
 
 static char usage_text[FCOPY_ERROR_TEXT_MAX]; /* of the last usage error, for --json */
 
-void message_reason(const struct fcopy_error *e)
-{
-	char text[FCOPY_ERROR_TEXT_MAX];
-	fcopy_error_text(e, text, sizeof(text));
-	message_print(text);
-}
-
-/* If the disk is full, prints the space that the copy needed and the space that was free before its
- * first byte. */
-static void print_space(const struct fcopy_report *r)
-{
-	struct text needed = {0}, spare = {0};
-	if ((r->error.err != ENOSPC && r->error.err != EDQUOT) || r->space_needed == 0 ||
-	    hint_is_attribute(&r->error))
-		return;
-	text_size(&needed, r->space_needed);
-	text_size(&spare, r->space_free);
-	fprintf(stderr, " (the copy needs %s, %s were free)", needed.at, spare.at);
-}
-
 void message_text(const struct fcopy_error *e)
 {
-	fputs("fcopy: ", stderr);
-	message_reason(e);
-	fputc('\n', stderr);
+	message_printf("%s", error_words(e));
 }
 
 void message_error(const struct fcopy_error *e)
@@ -48,31 +26,29 @@ void message_error(const struct fcopy_error *e)
 	hint_print(e);
 }
 
+/* If the disk is full, prints the space that the copy needed and the space that was free before its
+ * first byte. */
 void message_failure(const struct fcopy_report *r)
 {
-	fputs("fcopy: ", stderr);
-	message_reason(&r->error);
-	print_space(r);
-	fputc('\n', stderr);
-	hint_print(&r->error);
+	const struct fcopy_error *e = &r->error;
+	if ((e->err == ENOSPC || e->err == EDQUOT) && r->space_needed > 0 && !hint_is_attribute(e))
+		message_printf("%s (the copy needs %s, %s were free)", error_words(e),
+			       amount(r->space_needed).text, amount(r->space_free).text);
+	else
+		message_text(e);
+	hint_print(e);
 }
 
 void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
 {
-	fputs("fcopy: warning: ", stderr);
-	if (e->err == ENOSPC && !e->call) {
-		struct text needed = {0}, spare = {0};
-		text_size(&needed, r->space_needed);
-		text_size(&spare, r->space_free);
-		message_print(e->path);
-		fprintf(stderr, " needs %s, but only %s are free%s", needed.at, spare.at,
-			r->existed && r->atomic
-			    ? " (the old file is kept until the copy is complete)"
-			    : "");
-	} else {
-		message_reason(e);
-	}
-	fputc('\n', stderr);
+	if (e->err == ENOSPC && !e->call)
+		message_printf("warning: %s needs %s, but only %s are free%s", escaped(e->path),
+			       amount(r->space_needed).text, amount(r->space_free).text,
+			       r->existed && r->atomic
+				   ? " (the old file is kept until the copy is complete)"
+				   : "");
+	else
+		message_printf("warning: %s", error_words(e));
 	hint_print(e);
 }
 
@@ -86,9 +62,7 @@ static int print_usage_error(const char *dashes, const char *what, const char *r
 	int n = what ? snprintf(usage_text, sizeof(usage_text), "%s%s: ", dashes, what) : 0;
 	if (n >= 0 && (size_t)n < sizeof(usage_text))
 		vsnprintf(usage_text + n, sizeof(usage_text) - (size_t)n, reason, args);
-	fputs("fcopy: ", stderr);
-	message_print(usage_text);
-	fputc('\n', stderr);
+	message_printf("%s", escaped(usage_text));
 	return EXIT_USAGE;
 }
 
@@ -96,18 +70,18 @@ int message_usage(const char *what, const char *reason, ...)
 {
 	va_list args;
 	va_start(args, reason);
-	print_usage_error("", what, reason, args);
+	const int status = print_usage_error("", what, reason, args);
 	va_end(args);
-	return EXIT_USAGE;
+	return status;
 }
 
 int message_option(const char *name, const char *reason, ...)
 {
 	va_list args;
 	va_start(args, reason);
-	print_usage_error("--", name, reason, args);
+	const int status = print_usage_error("--", name, reason, args);
 	va_end(args);
-	return EXIT_USAGE;
+	return status;
 }
 
 /* Warnings that come by the hundred: of each call and errno the first five are printed, then their
@@ -156,13 +130,8 @@ bool flood_passes(const struct cli *cli, const struct fcopy_error *e)
 
 void flood_print(void)
 {
-	for (const struct kind *k = kinds; k < kinds + KINDS && k->count > 0; k++) {
-		if (k->count <= SHOWN)
-			continue;
-		FILE *f = note_begin();
-		fputs("warning: ", f);
-		message_print(k->text);
-		fprintf(f, ": %" PRIu64 " times; the first %d are listed", k->count, SHOWN);
-		hint_end();
-	}
+	for (const struct kind *k = kinds; k < kinds + KINDS && k->count > 0; k++)
+		if (k->count > SHOWN)
+			note_printf("warning: %s: %" PRIu64 " times; the first %d are listed",
+				    escaped(k->text), k->count, SHOWN);
 }

@@ -2,10 +2,10 @@
  * Implements output.h.
  */
 #define _GNU_SOURCE
-#include "output.h"
 #include "io/io.h"
 #include "patient.h"
 #include "show.h"
+#include "sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
  */
 #include "benchmark.h"
 #include "hint.h"
-#include "json.h"
 #include "report.h"
 #include "show.h"
 #include "sink.h"
@@ -20,92 +19,74 @@ static void print_engine(const char *name)
 {
 	static const char *last = "";
 	if (strcmp(name, last) != 0)
-		fprintf(stderr, "fcopy: engine: %s\n", name);
+		message_printf("engine: %s", name);
 	last = name;
 }
 
-/* What an HTTP client asked for, and what it got: GET a.iso: 206, bytes 100-199. */
-static void print_request(const struct cli *cli, const struct fcopy_report *r)
-{
-	const struct fcopy_http *h = &r->http;
-	if (!h->method)
-		return;
-	fprintf(stderr, "%s ", h->method);
-	if (h->file && cli->served_count > 1) {
-		message_print(text_file_name(h->file));
-		fputc(' ', stderr);
-	}
-	fprintf(stderr, "%d", h->status);
-	if (h->status == 206)
-		fprintf(stderr, " (from byte %" PRIu64 ")", h->first);
-	fputs(": ", stderr);
-}
-
-/* Reports the copy to one client of a server. Its failure does not affect other clients. */
+/* Reports the copy to one client of a server, with what a client of HTTP asked for, and what it
+ * got: GET a.iso 206 (from byte 100). Its failure does not affect other clients. */
 static void print_client(const struct cli *cli, const struct fcopy_report *r)
 {
-	struct text t = {0};
-	bool wanted = cli->voice.peers;
+	const struct fcopy_http *h = &r->http;
+	const bool named = h->file && cli->served_count > 1;
 	/* The peer of a Unix socket has no HOST:PORT. */
 	const char *peer = r->dst_peer[0] ? r->dst_peer : cli->dst;
-	if (r->error.err != 0) {
-		fprintf(stderr, "fcopy: client %s: ", peer);
-		print_request(cli, r);
-		message_reason(&r->error);
-		fputc('\n', stderr);
-	} else if (wanted) {
-		text_size(&t, r->bytes);
-		text_add(&t, " in ");
-		text_duration(&t, (uint64_t)(ending_seconds(r) * 1e6));
-		fprintf(stderr, "fcopy: client %s: ", peer);
-		print_request(cli, r);
-		fprintf(stderr, "%s%s\n", t.at, r->confirmed ? "" : ", not confirmed");
-	}
+	char request[NAME_MAX + 64] = "", from[48] = "";
+	struct text took = {0};
+	if (h->status == 206)
+		snprintf(from, sizeof(from), " (from byte %" PRIu64 ")", h->first);
+	if (h->method)
+		snprintf(request, sizeof(request), "%s %s%s%d%s: ", h->method,
+			 named ? text_file_name(h->file) : "", named ? " " : "", h->status, from);
+	text_duration(&took, (uint64_t)(ending_seconds(r) * 1e6));
+	if (r->error.err != 0)
+		message_printf("client %s: %s%s", peer, escaped(request), error_words(&r->error));
+	else if (cli->voice.peers)
+		message_printf("client %s: %s%s in %s%s", peer, escaped(request),
+			       amount(r->bytes).text, took.at,
+			       r->confirmed ? "" : ", not confirmed");
 }
 
 /* Prints nothing in the first run, which has nothing to resume. */
 static void print_resume(const struct fcopy_event *event)
 {
 	const struct fcopy_report *r = event->report;
-	if (r->resumed == 0 && !event->text)
+	struct text at = {0};
+	if (r->resumed == 0) {
+		if (event->text)
+			message_printf("%s: starting over: %s", escaped(r->dst), event->text);
 		return;
-	fputs("fcopy: ", stderr);
-	message_print(r->dst);
-	if (r->resumed > 0 && r->resumed == r->expected) {
-		struct text t = {0};
-		text_size(&t, r->resumed);
-		fprintf(stderr, ": resuming: all %s are copied already\n", t.at);
-	} else if (r->resumed > 0) {
-		struct text t = {0};
-		/* The size of a file of /proc is unknown. */
-		if (r->expected >= r->resumed) {
-			text_share_words(&t, r->resumed, r->expected);
-			text_add(&t, " (");
-			text_number(&t, (uint64_t)((double)r->resumed * 100 / (double)r->expected));
-			text_add(&t, " %)");
-		} else {
-			text_size(&t, r->resumed);
-		}
-		fprintf(stderr, ": resuming at %s\n", t.at);
-	} else {
-		fprintf(stderr, ": starting over: %s\n", event->text);
 	}
+	if (r->resumed == r->expected) {
+		message_printf("%s: resuming: all %s are copied already", escaped(r->dst),
+			       amount(r->resumed).text);
+		return;
+	}
+	/* The size of a file of /proc is unknown. */
+	if (r->expected >= r->resumed) {
+		text_share_words(&at, r->resumed, r->expected);
+		text_add(&at, " (");
+		text_number(&at, (uint64_t)((double)r->resumed * 100 / (double)r->expected));
+		text_add(&at, " %)");
+	} else {
+		text_size(&at, r->resumed);
+	}
+	message_printf("%s: resuming at %s", escaped(r->dst), at.at);
 }
 
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
 {
+	const struct fcopy_error *e = event->error;
 	switch (event->kind) {
-	case FCOPY_EVENT_WARNING: message_warning(event->report, event->error); break;
+	case FCOPY_EVENT_WARNING: message_warning(event->report, e); break;
 	case FCOPY_EVENT_REFUSAL:
-		fputs("fcopy: ", stderr);
-		message_reason(event->error);
-		fputs(" (unsupported here: trying the next engine)\n", stderr);
+		message_printf("%s (unsupported here: trying the next engine)", error_words(e));
 		break;
 	case FCOPY_EVENT_RESUME: print_resume(event); break;
-	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
+	case FCOPY_EVENT_PLAN: message_printf("plan: %s", event->text); break;
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
 	case FCOPY_EVENT_LISTENING: listening_print(cli, event); break;
-	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
+	case FCOPY_EVENT_FAILED: tree_failed(cli, e); break;
 	case FCOPY_EVENT_ENTRY:
 		if (entry_is_listed(cli, event->entry)) {
 			entry_list(cli, event->entry, ending_list(cli));
@@ -113,20 +94,12 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		}
 		break;
 	case FCOPY_EVENT_NOT_ATOMIC:
-		fputs("fcopy: ", stderr);
-		message_print(event->error->path);
-		fprintf(stderr, ": not atomic: %s\n", event->error->reason);
+		message_printf("%s: not atomic: %s", escaped(e->path), e->reason);
 		break;
 	case FCOPY_EVENT_NOT_PRIVATE:
-		fputs("fcopy: ", stderr);
-		message_print(event->error->path);
-		fprintf(stderr, ": not private: %s\n", event->error->reason);
+		message_printf("%s: not private: %s", escaped(e->path), e->reason);
 		break;
-	case FCOPY_EVENT_NOT_ENTERED:
-		fputs("fcopy: ", stderr);
-		message_reason(event->error);
-		fputc('\n', stderr);
-		break;
+	case FCOPY_EVENT_NOT_ENTERED: message_text(e); break;
 	case FCOPY_EVENT_CLIENT:
 	case FCOPY_EVENT_OPERAND: break;
 	}
@@ -216,16 +189,11 @@ static void end_clean(const struct summary *o)
 		message_error(&o->report->error);
 	if (o->result < 0 || !o->cli->voice.notes || !o->cli->voice.tables)
 		return;
-	if (left_count == 0) {
-		fputs("nothing to clean in ", stdout);
-		message_print_on(stdout, o->cli->clean);
-		putchar('\n');
-	}
-	if (o->cli->unsearched) {
-		fputs("fcopy: hint: use -r to search the directories in ", stderr);
-		message_print(o->cli->clean);
-		fputs(", too\n", stderr);
-	}
+	if (left_count == 0)
+		print_on(stdout, "nothing to clean in %s\n", escaped(o->cli->clean));
+	if (o->cli->unsearched)
+		message_printf("hint: use -r to search the directories in %s, too",
+			       escaped(o->cli->clean));
 }
 
 static void end_benchmark(const struct summary *o)
@@ -254,8 +222,7 @@ static void end_file(const struct summary *o)
 	if (o->result == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->voice.all && !cli->keep_listening)
 			ending_summary(cli, r);
-		if (cli->voice.notes && !cli->as_cp && !r->existed &&
-		    (hint_is_address(cli->dst) || hint_url(cli->dst)))
+		if (cli->voice.notes && !cli->as_cp && !r->existed)
 			hint_new_file(cli->src, cli->dst);
 		unwritten_print(cli, r->dst, r->moved);
 		return;
@@ -292,6 +259,19 @@ static void end_copy(const struct summary *o)
 		hint_bare(o->cli);
 }
 
+static void modes_print(void)
+{
+	puts("MODE  NAME             ALIAS  WHAT IT DOES (an alias needs -m)");
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
+		const char *missing = fcopy_mode_missing(m);
+		printf("%4d  %-15s  %-5s  %s", m->number, m->name, m->alias ? m->alias : "-",
+		       m->summary);
+		if (missing)
+			printf(" [unavailable: %s]", missing);
+		putchar('\n');
+	}
+}
+
 /* A usage error was printed when it was found. */
 static void people_end(const struct summary *o)
 {
@@ -318,39 +298,3 @@ struct sink people_sink = {.output = &output_standard,
 			   .client = people_client,
 			   .left = people_left,
 			   .end = people_end};
-
-/* --list: the modes, for people and as an object. */
-
-void modes_print(void)
-{
-	puts("MODE  NAME             ALIAS  WHAT IT DOES (an alias needs -m)");
-	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
-		const char *missing = fcopy_mode_missing(m);
-		printf("%4d  %-15s  %-5s  %s", m->number, m->name, m->alias ? m->alias : "-",
-		       m->summary);
-		if (missing)
-			printf(" [unavailable: %s]", missing);
-		putchar('\n');
-	}
-}
-
-void modes_json(FILE *f)
-{
-	struct json j = {.f = f};
-	json_open(&j, NULL, '{');
-	json_string(&j, "fcopy", FCOPY_VERSION);
-	json_open(&j, "list", '[');
-	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
-		json_open(&j, NULL, '{');
-		json_integer(&j, "number", (uint64_t)m->number);
-		json_string(&j, "mode", m->name);
-		json_string(&j, "alias", m->alias);
-		json_string(&j, "engine", m->engine);
-		json_string(&j, "summary", m->summary);
-		json_string(&j, "missing", fcopy_mode_missing(m));
-		json_close(&j, '}');
-	}
-	json_close(&j, ']');
-	json_close(&j, '}');
-	fputc('\n', f);
-}

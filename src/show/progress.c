@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "hint.h"
-#include "line.h"
 #include "patient.h"
 #include "report.h"
 #include "show.h"
@@ -44,22 +43,20 @@ static struct {
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
 	bool waited; /* a plain line about the wait was printed */
-} p = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} status = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)(usage_clock() * 1e3);
 }
 
 static const char *phase_state(int phase)
 {
 	switch (phase) {
-	case FCOPY_PHASE_WAIT: return p.waiting.at;
+	case FCOPY_PHASE_WAIT: return status.waiting.at;
 	case FCOPY_PHASE_FSYNC: return "fsync";
 	case FCOPY_PHASE_VERIFY: return "verify";
-	case FCOPY_PHASE_REPLACE: return p.sending ? "waiting for the receiver" : "replace";
+	case FCOPY_PHASE_REPLACE: return status.sending ? "waiting for the receiver" : "replace";
 	case FCOPY_PHASE_REMOVE: return "removing the copy";
 	default: return NULL;
 	}
@@ -69,21 +66,21 @@ static const char *phase_state(int phase)
 static struct line read_counters(void)
 {
 	/* The library clears `moved` before it stores when the next phase began. */
-	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
-	uint64_t moved = __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED);
-	int phase = __atomic_load_n(&p.counters.phase, __ATOMIC_RELAXED);
+	uint64_t since = __atomic_load_n(&status.counters.since_ms, __ATOMIC_ACQUIRE);
+	uint64_t moved = __atomic_load_n(&status.counters.moved, __ATOMIC_RELAXED);
+	int phase = __atomic_load_n(&status.counters.phase, __ATOMIC_RELAXED);
 	uint64_t ms = now_ms() - since;
-	struct line l = {.name = phase == FCOPY_PHASE_WAIT ? "" : p.name,
+	struct line l = {.name = phase == FCOPY_PHASE_WAIT ? "" : status.name,
 			 .state = phase_state(phase),
-			 .bytes = __atomic_load_n(&p.counters.bytes, __ATOMIC_RELAXED),
-			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
+			 .bytes = __atomic_load_n(&status.counters.bytes, __ATOMIC_RELAXED),
+			 .total = __atomic_load_n(&status.counters.total, __ATOMIC_RELAXED),
 			 .speed = speed_rate(moved, ms),
 			 .left = LINE_UNKNOWN,
 			 .elapsed = ms / 1000,
-			 .entries = __atomic_load_n(&p.counters.entries, __ATOMIC_RELAXED)};
-	l.total_entries = __atomic_load_n(&p.counters.total_entries, __ATOMIC_RELAXED);
+			 .entries = __atomic_load_n(&status.counters.entries, __ATOMIC_RELAXED)};
+	l.total_entries = __atomic_load_n(&status.counters.total_entries, __ATOMIC_RELAXED);
 	l.at_least = l.total_entries > 0 &&
-		     !__atomic_load_n(&p.counters.total_is_final, __ATOMIC_ACQUIRE);
+		     !__atomic_load_n(&status.counters.total_is_final, __ATOMIC_ACQUIRE);
 	if (l.entries > 0 && phase == FCOPY_PHASE_COPY && l.bytes / l.entries < SMALL)
 		l.entry_speed = speed_rate(l.entries, ms);
 	if (l.speed > 0 && l.total > l.bytes)
@@ -97,61 +94,62 @@ static void draw(struct line *l, bool last)
 	if (!terminal_foreground(STDERR_FILENO))
 		return; /* a background job is quiet, and `stty tostop` would stop it */
 	l->blocks = terminal_utf8();
-	if (p.terminal) {
+	if (status.terminal) {
 		l->colour = terminal_colour(STDERR_FILENO);
 		text_add(&t, ERASE NO_WRAP);
 	}
 	/* The last column stays empty: some terminals go to the next line when it is filled. */
-	line_lay_out(l, p.terminal ? terminal_width(STDERR_FILENO) - 1 : LINE_PLAIN, &t);
-	if (p.terminal)
+	line_lay_out(l, status.terminal ? terminal_width(STDERR_FILENO) - 1 : LINE_PLAIN, &t);
+	if (status.terminal)
 		text_add(&t, WRAP);
-	text_add(&t, p.terminal && !last ? "\r" : "\n");
+	text_add(&t, status.terminal && !last ? "\r" : "\n");
 	text_write(&t, STDERR_FILENO);
-	p.shown = p.terminal && !last;
-	p.used = true;
+	status.shown = status.terminal && !last;
+	status.used = true;
 }
 
 static void erase_line(void)
 {
-	if (p.shown)
+	if (status.shown)
 		(void)patient_write(STDERR_FILENO, ERASE, sizeof(ERASE) - 1);
-	p.shown = false;
+	status.shown = false;
 }
 
 static void wait_ms(uint64_t ms)
 {
 	uint64_t until = now_ms() + ms;
 	struct timespec t = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
-	while (!p.stop && pthread_cond_timedwait(&p.wake, &p.lock, &t) == 0)
+	while (!status.stop && pthread_cond_timedwait(&status.wake, &status.lock, &t) == 0)
 		;
 }
 
 /* Without a terminal, print one line for a wait, not one each second. */
 static bool is_repeated_wait(const struct line *l)
 {
-	bool waits = !p.terminal && l->state == p.waiting.at, again = waits && p.waited;
-	p.waited = waits;
+	bool waits = !status.terminal && l->state == status.waiting.at,
+	     again = waits && status.waited;
+	status.waited = waits;
 	return again;
 }
 
 /* The large file of a tree, unless the library is just writing its name. */
 static void use_file(struct line *l)
 {
-	const struct fcopy_progress *c = &p.counters;
+	const struct fcopy_progress *c = &status.counters;
 	unsigned version = __atomic_load_n(&c->file_version, __ATOMIC_ACQUIRE);
-	for (size_t i = 0; i < sizeof(p.file); i++)
-		p.file[i] = __atomic_load_n(&c->file[i], __ATOMIC_RELAXED);
+	for (size_t i = 0; i < sizeof(status.file); i++)
+		status.file[i] = __atomic_load_n(&c->file[i], __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (version % 2 == 0 && p.file[0] &&
+	if (version % 2 == 0 && status.file[0] &&
 	    version == __atomic_load_n(&c->file_version, __ATOMIC_RELAXED))
-		l->name = text_file_name(p.file);
+		l->name = text_file_name(status.file);
 }
 
 /* Replaces the average speed by that of the last seconds. */
 static void use_speed(struct line *l)
 {
-	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
-	uint64_t moved = __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED);
+	uint64_t since = __atomic_load_n(&status.counters.since_ms, __ATOMIC_ACQUIRE);
+	uint64_t moved = __atomic_load_n(&status.counters.moved, __ATOMIC_RELAXED);
 	speed_measure(l, since, now_ms(), moved);
 	if (l->total == 0 && !l->at_least && l->entries > 0 && l->total_entries > l->entries)
 		l->left = (l->total_entries - l->entries) * (now_ms() - since) / l->entries / 1000;
@@ -161,7 +159,7 @@ static void use_speed(struct line *l)
 static void hint_size(const struct line *l)
 {
 	static bool printed;
-	if (printed || l->total > 0 || l->bytes == 0 || !cli_receives(p.cli) ||
+	if (printed || l->total > 0 || l->bytes == 0 || !cli_receives(status.cli) ||
 	    !terminal_foreground(STDERR_FILENO))
 		return;
 	printed = true;
@@ -171,18 +169,18 @@ static void hint_size(const struct line *l)
 
 static void *watch_progress(void *unused)
 {
-	pthread_mutex_lock(&p.lock);
-	wait_ms(p.terminal && p.cli->progress ? TICK_MS : PATIENCE_MS);
-	while (!p.stop) {
+	pthread_mutex_lock(&status.lock);
+	wait_ms(status.terminal && status.cli->progress ? TICK_MS : PATIENCE_MS);
+	while (!status.stop) {
 		struct line l = read_counters();
 		use_speed(&l);
 		use_file(&l);
 		hint_size(&l);
 		if (!is_repeated_wait(&l))
 			draw(&l, false);
-		wait_ms(p.terminal ? TICK_MS : PLAIN_MS);
+		wait_ms(status.terminal ? TICK_MS : PLAIN_MS);
 	}
-	pthread_mutex_unlock(&p.lock);
+	pthread_mutex_unlock(&status.lock);
 	return unused;
 }
 
@@ -193,7 +191,7 @@ static void on_usr1(int number)
 	struct text t = {0};
 	struct line l = read_counters();
 	(void)number;
-	text_add(&t, p.shown ? ERASE "fcopy: " : "fcopy: ");
+	text_add(&t, status.shown ? ERASE "fcopy: " : "fcopy: ");
 	l.blocks = terminal_utf8();
 	line_lay_out(&l, LINE_PLAIN, &t);
 	text_add(&t, "\n");
@@ -208,10 +206,10 @@ static bool start_watcher(void)
 	pthread_condattr_t clock;
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&p.wake, &clock);
+	pthread_cond_init(&status.wake, &clock);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	bool started = pthread_create(&p.thread, NULL, watch_progress, NULL) == 0;
+	bool started = pthread_create(&status.thread, NULL, watch_progress, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
 }
@@ -227,14 +225,14 @@ static const char *shown_name(const struct cli *cli)
 struct fcopy_progress *progress_answer(const struct cli *cli)
 {
 	struct sigaction act = {.sa_handler = on_usr1, .sa_flags = SA_RESTART};
-	p.cli = cli;
-	p.name = shown_name(cli);
-	p.sending = cli_sends(cli);
-	text_clear(&p.waiting);
-	text_add(&p.waiting, "waiting for a peer");
-	__atomic_store_n(&p.counters.since_ms, now_ms(), __ATOMIC_RELAXED);
+	status.cli = cli;
+	status.name = shown_name(cli);
+	status.sending = cli_sends(cli);
+	text_clear(&status.waiting);
+	text_add(&status.waiting, "waiting for a peer");
+	__atomic_store_n(&status.counters.since_ms, now_ms(), __ATOMIC_RELAXED);
 	sigaction(SIGUSR1, &act, NULL);
-	return &p.counters;
+	return &status.counters;
 }
 
 struct fcopy_progress *progress_start(const struct cli *cli)
@@ -244,53 +242,53 @@ struct fcopy_progress *progress_start(const struct cli *cli)
 		return NULL;
 	}
 	progress_answer(cli);
-	p.terminal = cli->voice.watched && terminal_moves_cursor();
-	p.counters.wants_total = cli->voice.progress;
-	p.running = cli->voice.progress && start_watcher();
-	return &p.counters;
+	status.terminal = cli->voice.watched && terminal_moves_cursor();
+	status.counters.wants_total = cli->voice.progress;
+	status.running = cli->voice.progress && start_watcher();
+	return &status.counters;
 }
 
 void progress_wait_for(const char *what, const char *address)
 {
-	text_clear(&p.waiting);
-	text_add(&p.waiting, "waiting for ");
-	text_add(&p.waiting, what);
-	text_add(&p.waiting, " on ");
-	text_add(&p.waiting, address);
+	text_clear(&status.waiting);
+	text_add(&status.waiting, "waiting for ");
+	text_add(&status.waiting, what);
+	text_add(&status.waiting, " on ");
+	text_add(&status.waiting, address);
 }
 
 void progress_lock(void)
 {
-	pthread_mutex_lock(&p.lock);
+	pthread_mutex_lock(&status.lock);
 	erase_line();
 }
 
 void progress_unlock(void)
 {
-	pthread_mutex_unlock(&p.lock);
+	pthread_mutex_unlock(&status.lock);
 }
 
 void progress_stop(const struct fcopy_report *report)
 {
-	if (!p.running)
+	if (!status.running)
 		return;
-	pthread_mutex_lock(&p.lock);
-	p.stop = true;
-	pthread_cond_signal(&p.wake);
-	pthread_mutex_unlock(&p.lock);
-	pthread_join(p.thread, NULL);
-	p.running = false;
+	pthread_mutex_lock(&status.lock);
+	status.stop = true;
+	pthread_cond_signal(&status.wake);
+	pthread_mutex_unlock(&status.lock);
+	pthread_join(status.thread, NULL);
+	status.running = false;
 	double seconds = ending_seconds(report);
-	struct line l = {.name = p.name,
-			 .state = ending_state(p.cli, report),
+	struct line l = {.name = status.name,
+			 .state = ending_state(status.cli, report),
 			 .bytes = report->bytes,
 			 .speed = speed_rate(report->moved, (uint64_t)(seconds * 1000)),
 			 .left = LINE_UNKNOWN,
 			 .elapsed = (uint64_t)seconds,
-			 .entries = p.counters.entries,
+			 .entries = status.counters.entries,
 			 .ended = true};
 	if (report->error.err != 0)
 		erase_line(); /* messages say how it ended */
-	else if (p.shown || p.cli->progress || (p.used && !p.terminal))
+	else if (status.shown || status.cli->progress || (status.used && !status.terminal))
 		draw(&l, true);
 }

@@ -1,17 +1,57 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report of a run that has ended, for people (--stats) and for programs (--json); and the lines
- * that end a run.
+ * The report of a run that has ended, for people (--stats) and for programs (--json); the writer of
+ * JSON; and the lines that end a run.
  */
 #ifndef SHOW_REPORT_H
 #define SHOW_REPORT_H
 
 #include "cli/cli.h"
 #include "fcopy.h"
-#include "json.h"
 
 #include <stdint.h>
 #include <stdio.h>
+
+/* json.c: writes JSON (RFC 8259) with commas and escapes. The caller must close each bracket that
+ * it opened. `key` is NULL for an element of an array. */
+
+struct json {
+	FILE *f;
+	bool comma; /* before the next value */
+};
+
+void json_open(struct json *, const char *key, char bracket);
+void json_close(struct json *, char bracket);
+/* A whole object: its bracket and its first member, the version; its bracket and the newline. */
+void json_begin(struct json *, FILE *);
+void json_end(struct json *);
+void json_null(struct json *, const char *key);
+/* NULL becomes null; bytes that are not UTF-8 become U+FFFD. */
+void json_string(struct json *, const char *key, const char *value);
+void json_errno(struct json *, const char *key, int err); /* its name; null: 0 or unknown */
+void json_integer(struct json *, const char *key, uint64_t value);
+void json_seconds(struct json *, const char *key, double value);
+void json_bool(struct json *, const char *key, bool value);
+
+/* The string, and if it is not UTF-8 also "<key>_b64" with its exact bytes in base64. */
+void json_path(struct json *, const char *key, const char *path);
+
+/* Makes room for one more element in an array of so many. Returns false if there is no memory. */
+bool list_grow(void *array, size_t count, size_t *size, size_t element);
+
+/* A list of failures or warnings, which owns its strings. */
+
+struct errors {
+	struct fcopy_error *error;
+	size_t count, size;
+};
+
+/* One of them as an object; null if it is NULL, or of no failure. */
+void error_write(struct json *, const char *key, const struct fcopy_error *);
+
+void errors_add(struct errors *, const struct fcopy_error *);
+void errors_write(const struct errors *, struct json *, const char *key); /* as an array */
+void errors_clear(struct errors *);
 
 /* Resource usage of the process: what time(1) prints. */
 struct usage {
@@ -52,12 +92,6 @@ void stats_print(const struct summary *, FILE *);
 void stats_print_client(const struct summary *, FILE *);
 void stats_print_server(const struct usage *, FILE *);
 
-/* One object, one line, as the schema in src/dist says. */
-void report_json(const struct summary *, const struct errors *warnings,
-		 const struct errors *failures, FILE *);
-/* An object for a usage error, which copied nothing. */
-void report_json_usage(const char *text, FILE *);
-
 /* The entries of a tree that have a copy; an operand that is a directory is one of them. */
 static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 {
@@ -70,14 +104,6 @@ static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 /* Keeps what FCOPY_EVENT_OPERAND says; and all of it so far, in order. */
 void operands_note(const struct fcopy_operand *);
 const struct fcopy_operand *operands_ended(size_t *count);
-/* One member for each count. */
-void json_counts(struct json *, const uint64_t count[FCOPY_COUNTS]);
-/* One object for each SRC, also for those that were not begun, as an array. */
-void operands_add(struct json *, const struct cli *);
-
-/* --list, for people and as an object. */
-void modes_print(void);
-void modes_json(FILE *);
 
 /* How a copy ended, in words. */
 
@@ -88,9 +114,6 @@ const char *ending_state(const struct cli *, const struct fcopy_report *);
 
 /* Seconds that the copy took, without the wait for a peer. */
 double ending_seconds(const struct fcopy_report *);
-
-/* Adds the engines that moved bytes: "direct and readwrite in 2 threads". */
-void ending_engines(const struct fcopy_report *, struct text *);
 
 /* Where -v lists what was copied: standard output, unless that receives the copy or the JSON. */
 FILE *ending_list(const struct cli *);
@@ -124,10 +147,9 @@ void entry_list(const struct cli *, const struct fcopy_entry *, FILE *);
 
 /* What killed copies left: an entry of the list of --clean. */
 
-/* "unfinished copy, 2.9 KiB, 2 days old" */
-void left_describe(struct text *, const struct fcopy_left *);
-/* "earlier 'NAME', ": what is in it; nothing if that is not known, or nobody's */
-void left_print_old(const struct fcopy_left *, FILE *);
+/* "unfinished copy, 2.9 KiB, 2 days old", after "earlier 'NAME', " if an entry of that name is in
+ * it: an argument of print_on(). */
+const char *left_words(const struct fcopy_left *);
 void left_print(const struct fcopy_left *); /* a line on standard output */
 void left_json(struct json *, const struct fcopy_left *);
 

@@ -12,8 +12,7 @@
 
 /* messages.c: on stderr, `fcopy: PATH: CALL: REASON`, and a line with a hint if there is one. */
 void message_error(const struct fcopy_error *);
-void message_text(const struct fcopy_error *);   /* without the hint */
-void message_reason(const struct fcopy_error *); /* PATH: CALL: REASON, without a newline */
+void message_text(const struct fcopy_error *); /* without the hint */
 /* The report's error; of a full disk also how much space was needed and free. */
 void message_failure(const struct fcopy_report *);
 /* `fcopy: warning: PATH: CALL: REASON`. */

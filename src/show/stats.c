@@ -5,6 +5,7 @@
 #include "report.h"
 #include "text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,77 +16,44 @@
 
 #define WAIT_MIN 1e-3 /* seconds; opening a pipe whose other side is open takes less */
 
-static void end_line(struct text *t, FILE *f)
-{
-	fprintf(f, "%s\n", t->at);
-	text_clear(t);
-}
-
-static void add_label(struct text *t, const char *label)
-{
-	size_t n = strlen(label);
-	text_add(t, label);
-	text_spaces(t, n < LABEL ? LABEL - n : 1);
-}
-
-static void add_size(struct text *t, uint64_t bytes)
-{
-	size_t start = t->length;
-	text_size(t, bytes);
-	text_align(t, start, VALUE);
-}
-
-static void stats_add_time(struct text *t, double seconds)
-{
-	size_t start = t->length;
-	text_duration(t, (uint64_t)(seconds * 1e6 + 0.5));
-	text_align(t, start, VALUE);
-}
-
-static void add_count(struct text *t, uint64_t n)
-{
-	size_t start = t->length;
-	text_number(t, n);
-	text_align(t, start, VALUE);
-}
-
-/* The exact number, unless three digits were exact already. */
-static void add_exact(struct text *t, uint64_t bytes)
-{
-	if (bytes < 1000)
-		return;
-	text_add(t, "  ");
-	text_number(t, bytes);
-	text_add(t, " bytes");
-}
-
-static void print_size(const char *label, uint64_t bytes, const char *note, FILE *f)
+/* "128 ms" */
+static struct text time_words(double seconds)
 {
 	struct text t = {0};
-	add_label(&t, label);
-	add_size(&t, bytes);
-	add_exact(&t, bytes);
-	text_add(&t, note);
-	end_line(&t, f);
+	text_duration(&t, (uint64_t)(seconds * 1e6 + 0.5));
+	return t;
 }
 
-static void add_rate(struct text *t, uint64_t bytes, double seconds)
+/* "  9.5 MiB/s"; nothing if no byte has moved, or no time has passed. */
+static struct text rate_words(uint64_t bytes, double seconds)
 {
+	struct text t = {0};
 	if (seconds <= 0 || bytes == 0)
-		return;
-	text_add(t, "  ");
-	text_size(t, (uint64_t)((double)bytes / seconds));
-	text_add(t, "/s");
+		return t;
+	text_add(&t, "  ");
+	text_size(&t, (uint64_t)((double)bytes / seconds));
+	text_add(&t, "/s");
+	return t;
+}
+
+static void print_row(const char *label, const char *value, const char *more, FILE *f)
+{
+	fprintf(f, "%-*s%*s%s\n", LABEL, label, VALUE, value, more);
+}
+
+/* With the exact number, unless three digits were exact already. */
+static void print_size(const char *label, uint64_t bytes, const char *note, FILE *f)
+{
+	char more[96] = "";
+	if (bytes >= 1000)
+		snprintf(more, sizeof(more), "  %" PRIu64 " bytes", bytes);
+	fprintf(f, "%-*s%*s%s%s\n", LABEL, label, VALUE, amount(bytes).text, more, note);
 }
 
 /* moved: bytes that took this time; 0: prints no rate. */
 static void print_time(const char *label, double seconds, uint64_t moved, FILE *f)
 {
-	struct text t = {0};
-	add_label(&t, label);
-	stats_add_time(&t, seconds);
-	add_rate(&t, moved, seconds);
-	end_line(&t, f);
+	print_row(label, time_words(seconds).at, rate_words(moved, seconds).at, f);
 }
 
 /* The parts of the real time. Without --verify, only the part that is resumed is compared. */
@@ -130,17 +98,13 @@ static void print_bytes(const struct fcopy_report *r, FILE *f)
 
 static void print_steps(const struct fcopy_report *r, FILE *f)
 {
-	struct text t = {0};
 	if (r->steps > 0)
 		fprintf(f, "\n%-*s%*s%*s%*s\n", LABEL, "engine", VALUE, "bytes", VALUE, "calls",
 			VALUE, "time");
 	for (size_t i = 0; i < r->steps; i++) {
 		const struct fcopy_step *s = &r->step[i];
-		add_label(&t, s->engine);
-		add_size(&t, s->bytes);
-		add_count(&t, s->calls);
-		stats_add_time(&t, s->seconds);
-		end_line(&t, f);
+		fprintf(f, "%-*s%*s%*" PRIu64 "%*s\n", LABEL, s->engine, VALUE,
+			amount(s->bytes).text, VALUE, s->calls, VALUE, time_words(s->seconds).at);
 		if (s->refusal)
 			fprintf(f, "  refused: %s: %s\n",
 				s->refusal_call ? s->refusal_call : s->engine,
@@ -150,37 +114,19 @@ static void print_steps(const struct fcopy_report *r, FILE *f)
 
 static void print_resource_usage(const struct usage *u, FILE *f)
 {
-	struct text t = {0};
 	fprintf(f, "\n%-*s%*ld voluntary, %ld involuntary\n", LABEL, "context switches", VALUE,
 		u->voluntary, u->involuntary);
 	fprintf(f, "%-*s%*ld minor, %ld major\n", LABEL, "page faults", VALUE, u->minor_faults,
 		u->major_faults);
-	add_label(&t, "peak memory");
-	add_size(&t, usage_peak_memory());
-	end_line(&t, f);
-}
-
-static void print_entries(const char *indent, const char *label, uint64_t n, FILE *f)
-{
-	struct text t = {0};
-	char text[LABEL + 1];
-	if (n == 0)
-		return;
-	snprintf(text, sizeof(text), "%s%s", indent, label);
-	add_label(&t, text);
-	add_count(&t, n);
-	end_line(&t, f);
+	print_row("peak memory", amount(usage_peak_memory()).text, "", f);
 }
 
 /* A single file, and a tree of one, have no pool of threads. */
 static void print_threads(const struct fcopy_tree_report *r, FILE *f)
 {
-	struct text t = {0};
 	if (r->threads_most == 0)
 		return;
-	add_label(&t, "threads");
-	add_count(&t, r->threads_most);
-	end_line(&t, f);
+	fprintf(f, "%-*s%*u\n", LABEL, "threads", VALUE, r->threads_most);
 	fprintf(f, "%-*s%*.1f%s%s\n", LABEL, "  on average", VALUE, r->threads_average,
 		r->threads_reason ? "  " : "", r->threads_reason ? r->threads_reason : "");
 }
@@ -188,19 +134,16 @@ static void print_threads(const struct fcopy_tree_report *r, FILE *f)
 /* What a tree consists of, and how fast it was copied: `seconds` is the real time. */
 static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *f)
 {
-	struct text t = {0};
 	const struct fcopy_count_row *row = fcopy_counts();
-	uint64_t n = tree_entries(r);
-	add_label(&t, "entries");
-	add_count(&t, n);
-	text_add(&t, "  ");
-	text_number(&t, seconds > 0 ? (uint64_t)((double)n / seconds) : 0);
-	text_add(&t, "/s");
-	end_line(&t, f);
-	for (int i = 0; i < FCOPY_COUNTS; i++)
-		if (row[i].unit != FCOPY_UNIT_BYTES)
-			print_entries(row[i].unit == FCOPY_UNIT_COPIES ? "  " : "", row[i].label,
-				      r->count[i], f);
+	const uint64_t n = tree_entries(r);
+	fprintf(f, "%-*s%*" PRIu64 "  %" PRIu64 "/s\n", LABEL, "entries", VALUE, n,
+		seconds > 0 ? (uint64_t)((double)n / seconds) : 0);
+	for (int i = 0; i < FCOPY_COUNTS; i++) {
+		const bool part = row[i].unit == FCOPY_UNIT_COPIES;
+		if (row[i].unit != FCOPY_UNIT_BYTES && r->count[i] > 0)
+			fprintf(f, "%s%-*s%*" PRIu64 "\n", part ? "  " : "", LABEL - 2 * part,
+				row[i].label, VALUE, r->count[i]);
+	}
 	print_threads(r, f);
 }
 
@@ -208,32 +151,24 @@ void stats_print(const struct summary *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
 	print_time("real", o->usage.real, r->moved, f);
-	print_phases(o->report, o->cli->copy.verify, f);
+	print_phases(r, o->cli->copy.verify, f);
 	print_cpu(&o->usage, f);
 	if (o->tree)
 		print_tree(o->tree, o->usage.real, f);
-	print_bytes(o->report, f);
+	print_bytes(r, f);
 	print_peer(o, f);
-	print_steps(o->report, f);
+	print_steps(r, f);
 	print_resource_usage(&o->usage, f);
 }
 
 void stats_print_client(const struct summary *o, FILE *f)
 {
-	struct text t = {0};
 	const struct fcopy_report *r = o->report;
-	text_add(&t, "fcopy: client ");
-	text_add(&t, r->dst_peer[0] ? r->dst_peer : o->cli->dst); /* as in print_peer */
-	text_add(&t, ":");
-	add_size(&t, r->bytes);
-	text_add(&t, "  real");
-	stats_add_time(&t, o->usage.real);
-	text_add(&t, "  user");
-	stats_add_time(&t, o->usage.user);
-	text_add(&t, "  sys");
-	stats_add_time(&t, o->usage.sys);
-	add_rate(&t, r->moved, o->usage.real);
-	end_line(&t, f);
+	fprintf(f, "fcopy: client %s:%*s  real%*s  user%*s  sys%*s%s\n",
+		r->dst_peer[0] ? r->dst_peer : o->cli->dst, /* as in print_peer */
+		VALUE, amount(r->bytes).text, VALUE, time_words(o->usage.real).at, VALUE,
+		time_words(o->usage.user).at, VALUE, time_words(o->usage.sys).at,
+		rate_words(r->moved, o->usage.real).at);
 }
 
 void stats_print_server(const struct usage *u, FILE *f)

@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include "text.h"
-#include "io/amount.h"
 #include "patient.h"
 
 #include <stdlib.h>
@@ -68,9 +67,7 @@ static void add_three(struct text *t, uint64_t whole, uint64_t hundredths)
 
 void text_size(struct text *t, uint64_t bytes)
 {
-	char size[AMOUNT_MAX];
-	amount_write(size, bytes);
-	text_add(t, size);
+	text_add(t, amount(bytes).text);
 }
 
 static void add_share(struct text *t, uint64_t bytes, const char *between, uint64_t total)
@@ -113,6 +110,20 @@ const char *text_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *text_copy_path(const char *src, const char *dst, char path[PATH_MAX])
+{
+	const size_t length = strlen(dst);
+	size_t end = strlen(src), start;
+	while (end > 1 && src[end - 1] == '/')
+		end--;
+	for (start = end; start > 0 && src[start - 1] != '/';)
+		start--;
+	const int n = snprintf(path, PATH_MAX, "%s%s%.*s", dst,
+			       length > 0 && dst[length - 1] == '/' ? "" : "/", (int)(end - start),
+			       src + start);
+	return n < PATH_MAX ? path + n - (end - start) : NULL;
 }
 
 /* A character of a name, as a terminal shows it. */

@@ -6,8 +6,10 @@
 #ifndef SHOW_TEXT_H
 #define SHOW_TEXT_H
 
+#include "io/amount.h"
 #include "patient.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +26,19 @@ void text_spaces(struct text *, size_t n);
 
 /* At most three digits and the unit that fits: "512 B", "9.5 MiB", "512 MiB". */
 void text_size(struct text *, uint64_t bytes);
+
+/* The same as an argument of printf(3): amount(bytes).text */
+struct amount {
+	char text[AMOUNT_MAX];
+};
+
+static inline struct amount amount(uint64_t bytes)
+{
+	struct amount a;
+	amount_write(a.text, bytes);
+	return a;
+}
+
 /* "237/512 MiB": `bytes` in the unit of `total`, aligned as `total` is. */
 void text_share(struct text *, uint64_t bytes, uint64_t total);
 /* "179 of 512 MiB", "99 MiB of 1.0 GiB" */
@@ -41,6 +56,9 @@ void text_align(struct text *, size_t start, size_t width);
 
 /* The last component of a path; the whole path if it ends with a slash. */
 const char *text_file_name(const char *path);
+/* Writes DST/NAME, where NAME is the last component of SRC, and returns NAME in it, which may be
+ * empty; NULL: that is too long. */
+const char *text_copy_path(const char *src, const char *dst, char path[PATH_MAX]);
 
 /* The columns that a name takes on a terminal; utf8: the terminal shows UTF-8. Control characters,
  * which must not reach the terminal, are shown as a ?. */
@@ -77,5 +95,39 @@ bool terminal_moves_cursor(void); /* false: TERM=dumb, which gets plain lines */
 bool terminal_colour(int fd);
 bool terminal_utf8(void);
 bool terminal_foreground(int fd); /* false: this process is a background job there */
+
+/* line.c: the progress line and the last line of a copy, laid out for a width. */
+
+#define LINE_PLAIN SIZE_MAX /* a width: every field, without a bar */
+
+struct line {
+	const char *name;       /* of the file; it is shortened in the middle if need be */
+	const char *state;      /* of a phase other than copying, or of the end; NULL: none */
+	uint64_t bytes, total;  /* the position, and where it will end; total 0: unknown */
+	uint64_t speed;         /* bytes a second; 0: unknown */
+	uint64_t left;          /* seconds; LINE_UNKNOWN: unknown */
+	uint64_t stalled;       /* seconds without a byte; 0: bytes are moving */
+	uint64_t elapsed;       /* seconds since the phase began */
+	uint64_t entries;       /* of a tree that are finished; 0: not shown */
+	uint64_t total_entries; /* of a tree; 0: unknown */
+	uint64_t entry_speed;   /* entries a second; 0: not shown */
+	bool at_least;          /* total_entries may grow: no percentage of it */
+	bool ended;             /* the last line: no percentage; speed is the average */
+	bool colour, blocks;    /* the terminal shows colours, and UTF-8 */
+};
+
+#define LINE_UNKNOWN UINT64_MAX
+
+/* Adds the line, at most `width` columns wide; the least important fields are left out. */
+void line_lay_out(const struct line *, size_t width, struct text *);
+
+/* The current speed of a copy and the time left, from samples of its counters. */
+
+/* Bytes a second; 0 if no time has passed. */
+uint64_t speed_rate(uint64_t bytes, uint64_t ms);
+
+/* Takes a sample of line->bytes and of `moved`, and stores speed, left and stalled in *line. A new
+ * since_ms, when the phase began, discards the samples of the last phase. Used by one thread. */
+void speed_measure(struct line *line, uint64_t since_ms, uint64_t now_ms, uint64_t moved);
 
 #endif

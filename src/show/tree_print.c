@@ -51,16 +51,12 @@ static bool hint_link_dest(const struct cli *cli, const struct fcopy_error *e)
 	if (!dir || e->err != ENOENT || !e->call || strcmp(e->call, "open") != 0 || !e->path ||
 	    strcmp(e->path, dir) != 0)
 		return false;
-	FILE *f = hint_begin();
-	if (dir[0] != '/' && find_in_dst(dir, cli->dst, path)) {
-		fputs("use --link-dest=", f);
-		message_quoted(path);
-		fputs(": DIR is relative to the current directory", f);
-	} else {
-		fprintf(f, "name an earlier copy%s, or leave out --link-dest",
-			dir[0] == '/' ? "" : ", relative to the current directory");
-	}
-	hint_end();
+	if (dir[0] != '/' && find_in_dst(dir, cli->dst, path))
+		hint_printf("use --link-dest=%s: DIR is relative to the current directory",
+			    quoted(path));
+	else
+		hint_printf("name an earlier copy%s, or leave out --link-dest",
+			    dir[0] == '/' ? "" : ", relative to the current directory");
 	return true;
 }
 
@@ -91,33 +87,28 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 	curable |= !hint_repeats(e);
 }
 
-static void print_count(uint64_t n, uint64_t bytes)
-{
-	struct text size = {0};
-	text_size(&size, bytes);
-	fprintf(hint_stream(), "%" PRIu64 " %s (%s)", n, n == 1 ? "entry" : "entries", size.at);
-}
-
 /* A part can be resumed. Another name is that of a tree that could not be removed. */
 static bool leaves_part(const struct fcopy_operand *o)
 {
 	return o->part && part_is_name(o->part);
 }
 
-/* What is in a part, or in a directory that was merged into. */
-static void print_entries(const struct fcopy_operand *o)
+/* What is in a part, or in a directory that was merged into: "3 entries (2.9 KiB)". */
+struct contents {
+	char text[AMOUNT_MAX + 40];
+};
+
+static struct contents contents_of(const struct fcopy_operand *o)
 {
 	const uint64_t *n = o->count;
-	print_count(n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_DIRECTORIES] + n[FCOPY_COUNT_SYMLINKS] +
-			n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] + n[FCOPY_COUNT_REUSED],
-		    n[FCOPY_COUNT_BYTES] + n[FCOPY_COUNT_RESUMED]);
-}
-
-static void print_name(const char *before, const char *name, const char *after)
-{
-	fputs(before, hint_stream());
-	message_print(name);
-	fputs(after, hint_stream());
+	const uint64_t entries = n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_DIRECTORIES] +
+				 n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS] +
+				 n[FCOPY_COUNT_HARD_LINKS] + n[FCOPY_COUNT_REUSED];
+	struct contents c;
+	snprintf(c.text, sizeof(c.text), "%" PRIu64 " %s (%s)", entries,
+		 entries == 1 ? "entry" : "entries",
+		 amount(n[FCOPY_COUNT_BYTES] + n[FCOPY_COUNT_RESUMED]).text);
+	return c;
 }
 
 static bool is_in_place(const struct fcopy_operand *o)
@@ -125,59 +116,49 @@ static bool is_in_place(const struct fcopy_operand *o)
 	return o->state == FCOPY_STATE_COMPLETE || o->state == FCOPY_STATE_SKIPPED;
 }
 
-/* Where an operand is that may be incomplete. between: after its name. */
-static void print_state(const struct fcopy_operand *o, const char *between)
+/* Prints where an operand is that may be incomplete. before: what follows "fcopy: "; between: what
+ * is after its name. */
+static void print_state(const char *before, const struct fcopy_operand *o, const char *between)
 {
-	const char *dst = o->dst ? o->dst : o->src;
-	FILE *f = hint_stream();
+	const char *dst = escaped(o->dst ? o->dst : o->src);
 	switch (o->state) {
-	case FCOPY_STATE_COMPLETE:
+	case FCOPY_STATE_COMPLETE: note_printf("%s%s%sis complete", before, dst, between); break;
 	case FCOPY_STATE_SKIPPED:
-		print_name("", dst, between);
-		fputs("is complete", f);
-		if (o->state == FCOPY_STATE_SKIPPED)
-			fprintf(f, " except for %" PRIu64 " skipped",
-				o->count[FCOPY_COUNT_SKIPPED]);
+		note_printf("%s%s%sis complete except for %" PRIu64 " skipped", before, dst,
+			    between, o->count[FCOPY_COUNT_SKIPPED]);
 		break;
 	case FCOPY_STATE_PART:
-		print_name("", dst, between);
-		fputs(o->existed ? "unchanged" : "not created", f);
-		print_name(o->part_is_tree ? "; " : "; kept as ", o->part, "");
-		if (o->part_is_tree) {
-			fputs(" has ", f);
-			print_entries(o);
-		}
+		note_printf("%s%s%s%s%s%s%s%s", before, dst, between,
+			    o->existed ? "unchanged" : "not created",
+			    o->part_is_tree ? "; " : "; kept as ", escaped(o->part),
+			    o->part_is_tree ? " has " : "",
+			    o->part_is_tree ? contents_of(o).text : "");
 		break;
 	case FCOPY_STATE_INCOMPLETE:
-		print_name("", dst, between);
-		fputs("is incomplete", f);
-		if (o->merged) {
-			fputs(": ", f);
-			print_entries(o);
-			fputs(" copied", f);
-		}
+		note_printf("%s%s%sis incomplete%s%s%s", before, dst, between,
+			    o->merged ? ": " : "", o->merged ? contents_of(o).text : "",
+			    o->merged ? " copied" : "");
 		break;
 	case FCOPY_STATE_UNCHANGED:
-		print_name("", dst, between);
-		fputs(!o->dst ? "not copied" : o->existed ? "unchanged" : "not created", f);
+		note_printf("%s%s%s%s", before, dst, between,
+			    !o->dst      ? "not copied"
+			    : o->existed ? "unchanged"
+					 : "not created");
 	}
 }
 
 static void print_kept(const struct fcopy_operand *o)
 {
-	print_name("fcopy: ", o->part, ": kept, unfinished");
-	if (o->dst && !o->existed && o->state == FCOPY_STATE_PART)
-		print_name("; ", o->dst, " not created");
-	fputc('\n', stderr);
+	const bool absent = o->dst && !o->existed && o->state == FCOPY_STATE_PART;
+	message_printf("%s: kept, unfinished%s%s%s", escaped(o->part), absent ? "; " : "",
+		       absent ? escaped(o->dst) : "", absent ? " not created" : "");
 }
 
 /* A tree that could not be removed. */
 static void print_left(const struct fcopy_operand *o)
 {
-	print_name("fcopy: ", o->part, ": could not be removed\n");
-	fprintf(hint_begin(), "remove it: rm%c-r%c", HINT_SPACE, HINT_SPACE);
-	message_quoted(o->part);
-	hint_end();
+	message_printf("%s: could not be removed", escaped(o->part));
+	hint_printf("remove it: rm" GLUE "-r" GLUE "%s", quoted(o->part));
 }
 
 /* One hint for all parts: how to complete them. */
@@ -210,27 +191,21 @@ static void print_hint(const struct cli *cli, bool failed)
 }
 
 /* Each operand that is not in place; those that are not begun come last. */
-static void print_operands(const struct cli *cli, size_t complete)
+static void print_operands(const struct cli *cli, const struct fcopy_operand *list, size_t begun)
 {
-	size_t begun, printed = 0;
-	const struct fcopy_operand *list = operands_ended(&begun);
-	fprintf(hint_stream(), "; copied %zu of %zu SRC to ", complete, cli->source_count);
-	message_print(cli->dst);
-	hint_end();
-	for (size_t i = 0; i < begun; i++) {
-		if (is_in_place(&list[i]) || (printed++ >= SHOWN && !cli->voice.all))
-			continue;
-		note_begin();
-		print_state(&list[i], ": ");
-		hint_end();
-	}
-	if (begun >= cli->source_count)
-		return;
-	fputs("fcopy: not begun: ", stderr);
-	message_print(cli->sources[begun]);
-	if (cli->source_count - begun > 1)
-		fprintf(stderr, " and %zu more", cli->source_count - begun - 1);
-	fputc('\n', stderr);
+	size_t complete = 0, printed = 0;
+	for (size_t i = 0; i < begun; i++)
+		complete += is_in_place(&list[i]);
+	note_printf("stopped; copied %zu of %zu SRC to %s", complete, cli->source_count,
+		    escaped(cli->dst));
+	for (size_t i = 0; i < begun; i++)
+		if (!is_in_place(&list[i]) && (printed++ < SHOWN || cli->voice.all))
+			print_state("", &list[i], ": ");
+	if (begun + 1 < cli->source_count)
+		message_printf("not begun: %s and %zu more", escaped(cli->sources[begun]),
+			       cli->source_count - begun - 1);
+	else if (begun < cli->source_count)
+		message_printf("not begun: %s", escaped(cli->sources[begun]));
 }
 
 /* A copy that was stopped and removed. */
@@ -249,21 +224,14 @@ static void print_would_keep(const struct cli *cli, const struct fcopy_tree_repo
 
 static void print_stopped(const struct cli *cli)
 {
-	size_t begun, complete = 0;
+	size_t begun;
 	const struct fcopy_operand *list = operands_ended(&begun);
-	for (size_t i = 0; i < begun; i++)
-		complete += is_in_place(&list[i]);
-	FILE *f = note_begin();
-	fputs("stopped", f);
-	if (cli->source_count > 1) {
-		print_operands(cli, complete);
-		return;
-	}
-	if (begun > 0) {
-		fputs("; ", f);
-		print_state(list, " ");
-	}
-	hint_end();
+	if (cli->source_count > 1)
+		print_operands(cli, list, begun);
+	else if (begun > 0)
+		print_state("stopped; ", list, " ");
+	else
+		note_printf("stopped");
 }
 
 /* "2,310", with what follows. before: what separates it from another count, or NULL for the first.
@@ -350,11 +318,9 @@ static void print_threads(const struct fcopy_tree_report *r)
 {
 	if (r->threads_most == 0)
 		return;
-	fprintf(stderr, "fcopy: threads: at most %u, on average %.1f", r->threads_most,
-		r->threads_average);
-	if (r->threads_reason)
-		fprintf(stderr, ": %s", r->threads_reason);
-	fputc('\n', stderr);
+	message_printf("threads: at most %u, on average %.1f%s%s", r->threads_most,
+		       r->threads_average, r->threads_reason ? ": " : "",
+		       r->threads_reason ? r->threads_reason : "");
 }
 
 /* Not even of a tree with failed entries. */
@@ -378,14 +344,14 @@ static void print_parts(const struct cli *cli, bool stopped)
 		} else if (o->part) {
 			print_left(o);
 		} else if (o->state == FCOPY_STATE_INCOMPLETE && o->committed) {
-			print_name("fcopy: ", o->dst, ": committed despite ");
-			fprintf(stderr, "%" PRIu64 " failure%s\n", o->count[FCOPY_COUNT_FAILED],
-				o->count[FCOPY_COUNT_FAILED] == 1 ? "" : "s");
+			const uint64_t n = o->count[FCOPY_COUNT_FAILED];
+			message_printf("%s: committed despite %" PRIu64 " failure%s",
+				       escaped(o->dst), n, n == 1 ? "" : "s");
 		} else if (!stopped && o->state == FCOPY_STATE_UNCHANGED &&
 			   o->count[FCOPY_COUNT_FAILED] > 0 && o->dst && !o->existed &&
 			   keeps_no_part(&cli->tree)) {
 			removed = cli->tree.recursive;
-			print_name("fcopy: ", o->dst, ": not created\n");
+			message_printf("%s: not created", escaped(o->dst));
 		}
 	}
 	for (int i = 0; i < 64; i++)
@@ -405,7 +371,7 @@ static void print_failures(const struct cli *cli, uint64_t failed)
 			    SHOWN,
 			    cli->json ? "the JSON object has all" : "-v or --json lists all");
 	else if (failed > 1)
-		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", failed);
+		message_printf("%" PRIu64 " entries failed", failed);
 }
 
 void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *report, bool interrupted)
@@ -425,9 +391,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	if (v->steps && v->counts)
 		print_threads(report);
 	if (v->all && cli->copy.shard.count > 0 && report->error.err == 0) {
-		message_print_on(ending_list(cli), report->dst);
-		fprintf(ending_list(cli), ": %s\n",
-			report->committed ? "committed" : ENDING_NOT_COMMITTED);
+		print_on(ending_list(cli), "%s: %s\n", escaped(report->dst),
+			 report->committed ? "committed" : ENDING_NOT_COMMITTED);
 	}
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);
@@ -461,14 +426,14 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 	else if (removed)
 		fputs("removed ", f);
 	if (!removed && !left) {
-		message_print_on(f, e->operand);
+		print_escaped(f, e->operand);
 		if (e->path) {
 			fputs(e->operand[strlen(e->operand) - 1] == '/' ? "" : "/", f);
-			message_print_on(f, e->path);
+			print_escaped(f, e->path);
 		}
 		fputs(" -> ", f);
 	}
-	message_print_on(f, e->dst ? e->dst : "");
+	print_escaped(f, e->dst ? e->dst : "");
 	if (left)
 		fputs(skipped    ? ": exists, skipped"
 		      : repaired ? dry ? ": attributes would be repaired" : ": attributes repaired"
