@@ -247,12 +247,13 @@ static int check_conflicts(struct cli *cli)
 	has[GIVEN_EXCLUDE] |= cli->filters.count > 0;
 	has[GIVEN_FILES_FROM] |= cli->filters.files != NULL;
 	has[GIVEN_FROM_SOCKET] = cli_receives(cli);
+	has[GIVEN_INTERACTIVE] |= cli->interactive;
 	has[GIVEN_JSON_LINES] = cli->json_lines;
 	has[GIVEN_KEEP_LISTENING] = cli->keep_listening;
 	has[GIVEN_LOG_FILE] = cli->log_file != NULL;
 	has[GIVEN_MAX_CLIENTS] = cli->max_clients > 0;
 	has[GIVEN_MIRROR] = cli->mirror;
-	has[GIVEN_NULL] = cli->null;
+	has[GIVEN_NULL_BYTES] = cli->null;
 	has[GIVEN_PROGRESS] = cli->progress;
 	has[GIVEN_QUIET] = cli->quiet;
 	has[GIVEN_RUNS] = cli->runs > 0;

@@ -3,11 +3,11 @@
  */
 #define _GNU_SOURCE
 #include "allocate.h"
+#include "copy.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
 #include "io/amount.h"
 #include "io/system.h"
-#include "notify.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,11 +3,10 @@
  * copy of a stream with the checksum of what was written.
  */
 #define _GNU_SOURCE
-#include "compare.h"
 #include "allocate.h"
+#include "copy.h"
 #include "endpoints/error.h"
 #include "io/sum.h"
-#include "notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -212,7 +211,9 @@ static off_t count_equal(struct comparison *m, off_t start, off_t end, struct ho
 	return end;
 }
 
-int compare_sum(struct copy *c, off_t end, bool *cached)
+/* Reads the destination's first `end` bytes from the storage. Returns 1 if c->sum is their sum, 0
+ * if it is not, or -errno with the failure recorded. *cached: as of compare_files(). */
+static int compare_sum(struct copy *c, off_t end, bool *cached)
 {
 	struct comparison m = {.copy = c, .src = -1, .io.cancel = c->options->cancel};
 	uint64_t sum = 0;

@@ -1,18 +1,101 @@
 /* SPDX-License-Identifier: MIT
- * A copy of one file: opens both ends.
+ * A copy of one file: opens both ends. With --resume, an earlier run of the command may have
+ * completed the copy: then nothing is written.
  */
 #include "copy.h"
 #include "decide.h"
 #include "endpoints/error.h"
+#include "endpoints/replace.h"
 #include "endpoints/same.h"
 #include "endpoints/storage.h"
-#include "notify.h"
-#include "rules.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 _Static_assert(FCOPY_PATH_MAX >= PATH_MAX, "a path may not fit into the report");
+
+/* Opens DST if it is another file of the size of SRC, without other names. Returns a descriptor or
+ * -1. */
+static int complete_open(const struct copy *c, const struct operand *dst, struct stat *st)
+{
+	const struct fcopy_options *o = c->options;
+	if (!o->resume || o->scratch || o->no_clobber || o->count > 0 || c->share ||
+	    dst->kind != OPERAND_FILE || !S_ISREG(c->src.st.st_mode) || !c->src.positional ||
+	    dst->place.st.st_size != c->src.st.st_size)
+		return -1;
+	int fd = openat(dst->place.dir, dst->place.name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -1; /* the copy itself reports what is wrong */
+	if (fstat(fd, st) == 0 && same_inode(st, &dst->place.st) &&
+	    st->st_size == c->src.st.st_size && st->st_nlink == 1 && !same_inode(st, &c->src.st))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Some file systems, such as procfs, report the size 0 of files that have content. */
+static bool complete_is_empty(const struct copy *c)
+{
+	char byte;
+	return c->src.st.st_size == 0 && pread(c->src.fd, &byte, 1, 0) == 0;
+}
+
+static int complete_lose(void *copy, enum fcopy_attribute which, const struct fcopy_error *e)
+{
+	return copy_lose_attribute(copy, which, e);
+}
+
+/* Options of this run may ask for attributes that the earlier one did not set. */
+static int complete_accept(struct copy *c)
+{
+	struct fcopy_report *report = c->report;
+	report->bytes = report->expected = (uint64_t)c->src.st.st_size;
+	report->existed = report->atomic = true;
+	int r = copy_check_size(c, report->bytes);
+	if (r == 0)
+		r = copy_attributes(c, true, complete_lose);
+	if (r == 0 && c->options->fsync)
+		r = copy_flush(c, true);
+	return r < 0 ? r : 1;
+}
+
+/* Has DST all bytes of the open SRC already, so that a copy with options.resume only has to set
+ * attributes? Returns 1, 0, or -errno with the failure recorded. */
+static int copy_complete(struct copy *c, const struct operand *dst)
+{
+	struct fcopy_report *report = c->report;
+	const off_t size = c->src.st.st_size;
+	struct stat st;
+	bool cached;
+	int fd = complete_open(c, dst, &st);
+	if (fd < 0)
+		return 0;
+	source_adopt(&c->dst, fd, dst->path, &st);
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)size);
+	off_t same = size > 0 ? compare_files(c, 0, size, c->options->fsync, false, &cached)
+		     : complete_is_empty(c) ? 0
+					    : -EIO; /* it is copied */
+	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
+	int r = same < 0 ? (int)same : same == size ? complete_accept(c) : 0;
+	c->dst.ops->abort(&c->dst);
+	/* Only a cancellation ends the copy: what cannot be read is replaced. */
+	if (same < 0 && same != -EINTR) {
+		report->error = (struct fcopy_error){0};
+		return 0;
+	}
+	if (r <= 0)
+		return r;
+	/* The earlier run may have been killed before it removed its part. */
+	part_remove(dst->place.dir, dst->place.name, c->src.fd, &c->src.st);
+	stale_warn(dst->place.dir, c->options, report);
+	report->resumed = report->bytes;
+	copy_notify(c, FCOPY_EVENT_RESUME, NULL, NULL);
+	return 1;
+}
 
 /* A file system that has O_TMPFILE is not searched: a killed copy leaves no name there, except in
  * the instant between linkat and rename. */

@@ -5,7 +5,6 @@
 #include "move.h"
 #include "allocate.h"
 #include "endpoints/error.h"
-#include "notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,31 +118,26 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 	return r < 0 || t->dst_positional ? r : transfer_fail(t, NULL, SIDE_SRC, -EBUSY);
 }
 
+#define SLICE ((off_t)64 << 20)
+
 /* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback.
  * Runs the engine in slices, and notes each complete one in the journal of DST.fcopy-part: a kill
  * costs one slice. A clone is one call. */
-#define SLICE ((off_t)64 << 20)
 static int run_noted(struct copy *c, const struct engine *engine, struct transfer *t,
 		     unsigned threads)
 {
 	const off_t end = t->end;
-	int r = 0;
-	bool slices = c->resumes && engine != &engine_reflink;
+	const bool slices = c->resumes && engine != &engine_reflink;
+	const struct helpers *helpers = c->facts.helped ? c->helpers : NULL;
+	int r;
 	do {
 		const off_t from = t->offset;
-		if (slices && end - from > SLICE)
-			t->end = from - from % SLICE + SLICE;
-		r = threads > 0 ? ranges_run(engine, t, threads, flushes(c),
-					     c->facts.helped ? c->helpers : NULL)
+		t->end = slices && end - from > SLICE ? from - from % SLICE + SLICE : end;
+		r = threads > 0 ? ranges_run(engine, t, threads, flushes(c), helpers)
 				: engine->copy(t);
 		if (c->resumes && r == 0)
 			c->dst.ops->note_partial(&c->dst, from, t->offset);
-		if (t->offset < t->end)
-			break;
-		if (slices)
-			t->end = end;
-	} while (slices && r == 0 && t->offset < end && !t->ended);
-	t->end = end;
+	} while (slices && r == 0 && t->offset == t->end && t->offset < end && !t->ended);
 	return r;
 }
 
@@ -220,18 +214,15 @@ bool move_enlarge(struct copy *c, size_t size)
 
 /* Runs an engine in a buffer for each thread. threads: 0 for the engine alone. */
 static int run_buffered(struct copy *c, const struct engine *engine, struct transfer *t,
-			size_t size, unsigned threads)
+			unsigned threads)
 {
+	const size_t size = t->buffer_size;
 	if (threads > SIZE_MAX / size || (threads > 1 && !move_enlarge(c, threads * size)))
 		threads = 1; /* no memory for all of them */
 	if (!move_enlarge(c, size))
 		return error_call(&c->report->error, "mmap", c->dst.path, errno);
 	t->buffer = c->buffer;
-	t->buffer_size = size;
-	int r = run_step(c, engine, t, threads);
-	t->buffer = NULL;
-	t->buffer_size = c->all.buffer_size;
-	return r;
+	return run_step(c, engine, t, threads);
 }
 
 static const struct engine *engine_of(const struct copy *c, enum mover kind)
@@ -256,35 +247,22 @@ off_t move_look_again_at(const struct copy *c)
 	return (size + 2 * GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
 }
 
-/* Direct I/O: only the end of the file may be unaligned; it reads until the end of file to find it.
- */
-static int run_direct(struct copy *c, struct transfer *t)
-{
-	const off_t end = t->end;
-	if (end == c->size)
-		t->end = move_look_again_at(c);
-	int r = run_step(c, &engine_direct, t, 0);
-	t->end = end;
-	c->needs_truncate = true;
-	return r;
-}
-
 static int run_move(struct copy *c, struct transfer *t, const struct move *m)
 {
 	const struct engine *engine = engine_of(c, m->kind);
+	t->end = t->offset + m->size;
+	t->buffer = NULL;
+	t->buffer_size = m->buffer ? m->buffer : c->facts.mode_buffer; /* of splice: of its pipe */
 	/* A piece past the prefix may be written when another one fails. */
-	c->needs_truncate |= m->threads > 0;
+	c->needs_truncate |= m->threads > 0 || m->kind == MOVER_DIRECT;
 	if (m->allocate)
 		allocate_ahead(c, t->offset, t->end);
-	if (m->kind == MOVER_DIRECT)
-		return run_direct(c, t);
+	/* Direct I/O reads until the end of the file, which alone may be unaligned. */
+	if (m->kind == MOVER_DIRECT && t->end == c->size)
+		t->end = move_look_again_at(c);
 	if (engine == &engine_readwrite && m->buffer > 0)
-		return run_buffered(c, engine, t, m->buffer, m->threads);
-	if (m->kind == MOVER_SPLICE && m->buffer > 0)
-		t->buffer_size = m->buffer; /* of the pipe */
-	int r = run_step(c, engine, t, m->threads);
-	t->buffer_size = c->all.buffer_size;
-	return r;
+		return run_buffered(c, engine, t, m->threads);
+	return run_step(c, engine, t, m->threads);
 }
 
 /* A refusal holds for the whole file. With --no-cache, readwrite then uses uncached I/O
@@ -354,17 +332,18 @@ static struct mover_now look_now(const struct copy *c, const struct mover_range 
 	    .waits = c->ahead.window > 0};
 }
 
-int move_range(struct copy *c, struct transfer *t, bool rest)
+int move_range(struct copy *c, struct transfer *t, off_t end, bool rest)
 {
-	const off_t start = t->offset, end = t->end;
+	const off_t start = t->offset;
+	off_t to = start;
 	int r = RESULT_NEXT;
-	while (r == RESULT_NEXT || (r == 0 && t->offset == t->end && t->offset < end)) {
+	while (r == RESULT_NEXT || (r == 0 && t->offset == to && t->offset < end)) {
 		const off_t from = t->offset;
 		const struct mover_range x = {rest, from == c->first, end - start, end - from};
 		const struct mover_now now = look_now(c, &x);
 		const struct move m = mover_next(&c->facts, &c->seen, &x, &now);
 		const double began = m.piece ? io_now() : 0;
-		t->end = from + m.size;
+		to = from + m.size;
 		r = run_move(c, t, &m);
 		if (m.piece) {
 			int ended = end_piece(c, t, &m, from, io_now() - began);
@@ -375,6 +354,5 @@ int move_range(struct copy *c, struct transfer *t, bool rest)
 		if (r == RESULT_NEXT)
 			note_refusal(c, t, m.kind);
 	}
-	t->end = end;
 	return r;
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Does what mover.h chooses: runs one engine after the other over a range, and records what each
- * did.
+ * Moves the bytes of a copy: move.c does what mover.h chooses, one engine after the other over a
+ * range, and records what each did; plan.c goes through the file; ranges.c has the threads, and
+ * what of the machine they may use.
  */
 #ifndef COPY_MOVE_H
 #define COPY_MOVE_H
 
 #include "copy.h"
 
-/* Moves the bytes of t, whose offset is the finished prefix afterwards. rest: up to the end of the
- * source. Returns 0: all are moved, or the source ended; -errno with the failure recorded; or, with
- * a mode that the user selected, RESULT_NEXT. */
-int move_range(struct copy *, struct transfer *t, bool rest);
+/* Moves the bytes from t->offset, which is the finished prefix afterwards, to `end`; sets t->end
+ * and t->buffer. rest: up to the end of the source. Returns 0: all are moved, or the source ended;
+ * -errno with the failure recorded; or, with a mode that the user selected, RESULT_NEXT. */
+int move_range(struct copy *, struct transfer *t, off_t end, bool rest);
 /* Runs one engine over t. Returns what the engine returns; a failure is recorded in the report, a
  * refusal in its step. */
 int move_by(struct copy *, const struct engine *, struct transfer *t);
@@ -25,9 +26,7 @@ off_t move_look_again_at(const struct copy *);
 bool move_enlarge(struct copy *, size_t size);
 void move_free(struct copy *); /* frees it, and what engines keep */
 
-/* Which engines copy the data, in which order. */
-
-/* Copies all data, by the mode's engine or as auto decides. Returns 0, or -errno with the
+/* plan.c: copies all data, by the mode's engine or as auto decides. Returns 0, or -errno with the
  * failure recorded. */
 int plan_run(struct copy *);
 

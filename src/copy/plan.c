@@ -7,30 +7,74 @@
 #include "endpoints/error.h"
 #include "io/system.h"
 #include "move.h"
-#include "notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/param.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Runs `run` up to the end of the source. A source that grows faster than it is copied would have
  * none: it ends at the size that it has when `run` is past the size that it had. A file of procfs
  * or FUSE may have more bytes than any size that it reports, and is read to its end. */
-static int run_to_end(struct copy *c, int (*run)(struct copy *))
+static int run_to_end(struct copy *c, int (*run)(struct copy *, off_t end))
 {
 	struct stat now;
-	c->all.end = move_look_again_at(c);
-	int r = run(c);
-	if (r || c->all.offset < c->all.end || c->all.end == c->limit)
+	const off_t end = move_look_again_at(c);
+	int r = run(c, end);
+	if (r || c->all.offset < end || end == c->limit)
 		return r;
 	off_t at = c->src.positional ? c->all.offset : lseek(c->src.fd, 0, SEEK_CUR);
 	bool known = at >= 0 && fstat(c->src.fd, &now) == 0 && now.st_size >= at &&
 		     now.st_size > c->src.st.st_size;
 	off_t grown = known ? c->all.offset + (now.st_size - at) : c->limit;
 	c->outgrown = grown < c->limit;
-	c->all.end = MIN(grown, c->limit);
-	return c->all.offset < c->all.end ? run(c) : 0;
+	grown = MIN(grown, c->limit);
+	return c->all.offset < grown ? run(c, grown) : 0;
+}
+
+/* Cheap questions about a file, before the first byte is moved. */
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* Linux 6.5; the same on all architectures but alpha */
+#endif
+
+/* struct cachestat_range and struct cachestat of <linux/mman.h>, under names of our own: headers
+ * before 6.5 lack the structs, and libc's headers may define SYS_cachestat without them. */
+struct ask_range {
+	uint64_t off, len;
+};
+struct ask_cached {
+	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
+};
+
+/* Asked by a read, also of a file that will be written: one flag of the file system decides on
+ * both. If the file may not be read, assume that its file system supports it. */
+static bool ask_is_uncached(int fd)
+{
+	char byte;
+	struct iovec v = {.iov_base = &byte, .iov_len = 1};
+	struct stat st;
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return false;
+	int again = open(io_proc_path(fd).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (again < 0)
+		return true;
+	bool no = preadv2(again, &v, 1, 0, IO_UNCACHED) < 0 &&
+		  (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS);
+	close(again);
+	return !no;
+}
+
+/* Is so little of the source in the page cache that the device must be read anyway? */
+static bool ask_is_cold(int fd, off_t size)
+{
+	struct ask_range range = {.off = 0, .len = (uint64_t)size};
+	struct ask_cached cache;
+	if (syscall(SYS_cachestat, fd, &range, &cache, 0) < 0)
+		return false;
+	return cache.nr_cache < (uint64_t)size / (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 }
 
 #define THREADS_MAX 4 /* more only wait for the inode lock of the destination */
@@ -109,17 +153,18 @@ static void learn(struct copy *c)
 
 /* Copies what follows the planned range, until a read returns the end of file: the source may have
  * grown. */
-static int read_on(struct copy *c)
+static int read_on(struct copy *c, off_t end)
 {
-	return move_range(c, &c->all, true);
+	return move_range(c, &c->all, end, true);
 }
 
 /* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
  * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
  * The buffer has room for more than a small file. */
-static int read_on_small(struct copy *c)
+static int read_on_small(struct copy *c, off_t end)
 {
 	char buffer[MOVER_SMALL_SIZE + 4096];
+	c->all.end = end;
 	c->all.buffer = buffer;
 	c->all.buffer_size = sizeof(buffer);
 	int r = move_by(c, &engine_readwrite, &c->all);
@@ -136,10 +181,8 @@ static int run_mode(struct copy *c, const struct engine *engine)
 		space_check(c);
 	learn(c);
 	int r = allocate_blocks(c, t->offset, c->size);
-	if (r == 0 && c->mode->threads) {
-		t->end = c->size;
-		r = move_range(c, t, false);
-	}
+	if (r == 0 && c->mode->threads)
+		r = move_range(c, t, c->size, false);
 	if (r == 0)
 		r = run_to_end(c, read_on);
 	c->needs_truncate = true;
@@ -150,8 +193,7 @@ static int run_mode(struct copy *c, const struct engine *engine)
 static int copy_data(struct copy *c, off_t end)
 {
 	struct transfer part = c->all;
-	part.end = end;
-	int r = move_range(c, &part, false);
+	int r = move_range(c, &part, end, false);
 	c->all.offset = part.offset;
 	return r;
 }
@@ -331,7 +373,7 @@ static int run_auto(struct copy *c)
 int plan_run(struct copy *c)
 {
 	int r = c->mode->engine ? run_mode(c, engine_find(c->mode->engine)) : run_auto(c);
-	if (!c->keeps_buffer)
+	if (!c->many)
 		move_free(c);
 	return r;
 }

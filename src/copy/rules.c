@@ -5,8 +5,8 @@
  *
  * A new rule is one row.
  */
-#include "rules.h"
 #include "conflicts.h"
+#include "copy.h"
 #include "endpoints/attributes.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
@@ -162,6 +162,75 @@ static int rules_check_shard(const struct request *x, struct fcopy_error *error)
 	return reason ? rules_refuse(error, NULL, "shard", reason, FCOPY_ADVICE_USAGE) : 0;
 }
 
+/* What SRC or DST is. A rule allows a set of these. */
+enum end {
+	END_PIPE = 1 << 0,     /* also a socket that is not a connection */
+	END_SOCKET = 1 << 1,   /* connected, or will connect */
+	END_LISTENER = 1 << 2, /* a socket that listens */
+	END_DEVICE = 1 << 3,   /* character device */
+	END_DISK = 1 << 4,     /* block device */
+	END_OPEN = 1 << 5,     /* a regular file named by -, fd:N or /dev/fd/N: used only once */
+	END_FILE = 1 << 6,     /* a regular file, or a name that does not exist */
+	END_HTTP = 1 << 7,     /* a socket that listens for HTTP clients */
+};
+
+#define REGULAR (END_OPEN | END_FILE)
+#define STREAM  (END_PIPE | END_SOCKET | END_LISTENER | END_HTTP)
+#define ANY     ((1 << 8) - 1)
+
+static unsigned end_of_type(mode_t type, bool named)
+{
+	if (S_ISFIFO(type) || S_ISSOCK(type))
+		return END_PIPE;
+	if (S_ISCHR(type))
+		return END_DEVICE;
+	if (S_ISBLK(type))
+		return END_DISK;
+	return named ? END_FILE : END_OPEN;
+}
+
+/* What the operand may be. A directory counts as a file, until DST/basename(SRC) is open. */
+static unsigned end_of_operand(const struct operand *o)
+{
+	switch (o->stream) {
+	case FCOPY_KIND_CONNECT: return END_SOCKET;
+	case FCOPY_KIND_LISTEN:
+	case FCOPY_KIND_LISTEN_ANY: return END_LISTENER;
+	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
+	case FCOPY_KIND_HTTP:
+	case FCOPY_KIND_HTTP_ANY: return END_HTTP;
+	default: return end_of_type(o->place.st.st_mode, o->stream == FCOPY_KIND_PATH);
+	}
+}
+
+static unsigned end_of_endpoint(const struct endpoint *e)
+{
+	if (e->ops->answer || e->ops->reply)
+		return END_HTTP;
+	if (e->ops->peer)
+		return endpoint_listens(e) ? END_LISTENER : END_SOCKET;
+	return end_of_type(e->st.st_mode, e->positional);
+}
+
+/* What SRC and DST may be, and once they are open, are: a set of enum end. */
+static unsigned ends_src(const struct request *x)
+{
+	if (x->options->scratch && x->src->kind == OPERAND_DIRECTORY)
+		return 0;
+	if (x->tree && x->src->kind != OPERAND_STREAM) /* its entries may be of any type */
+		return END_FILE;
+	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src);
+}
+
+static unsigned ends_dst(const struct request *x)
+{
+	const mode_t type = x->dst->place.st.st_mode;
+	const bool special = type && !S_ISREG(type) && !S_ISDIR(type);
+	if (x->dst->kind != OPERAND_STREAM && (x->tree || (x->options->scratch && !special)))
+		return END_FILE;
+	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
+}
+
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
 #define READ_AGAIN "--benchmark needs a file that it can read again"
 #define NO_FILES   "cannot be resumed: SRC and DST must be paths of files"
@@ -261,58 +330,4 @@ int rules_check(const struct request *x, struct fcopy_error *error, char detail[
 	snprintf(detail, FCOPY_DETAIL_MAX, "a stream has no offsets, which mode %d %s needs",
 		 mode->number, mode->name);
 	return rules_check_ends(x, mode, error, detail);
-}
-
-/* What SRC and DST are, for the rules. */
-
-static unsigned end_of_type(mode_t type, bool named)
-{
-	if (S_ISFIFO(type) || S_ISSOCK(type))
-		return END_PIPE;
-	if (S_ISCHR(type))
-		return END_DEVICE;
-	if (S_ISBLK(type))
-		return END_DISK;
-	return named ? END_FILE : END_OPEN;
-}
-
-/* What the operand may be. A directory counts as a file, until DST/basename(SRC) is open. */
-static unsigned end_of_operand(const struct operand *o)
-{
-	switch (o->stream) {
-	case FCOPY_KIND_CONNECT: return END_SOCKET;
-	case FCOPY_KIND_LISTEN:
-	case FCOPY_KIND_LISTEN_ANY: return END_LISTENER;
-	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
-	case FCOPY_KIND_HTTP:
-	case FCOPY_KIND_HTTP_ANY: return END_HTTP;
-	default: return end_of_type(o->place.st.st_mode, o->stream == FCOPY_KIND_PATH);
-	}
-}
-
-static unsigned end_of_endpoint(const struct endpoint *e)
-{
-	if (e->ops->answer || e->ops->reply)
-		return END_HTTP;
-	if (e->ops->peer)
-		return endpoint_listens(e) ? END_LISTENER : END_SOCKET;
-	return end_of_type(e->st.st_mode, e->positional);
-}
-
-unsigned ends_src(const struct request *x)
-{
-	if (x->options->scratch && x->src->kind == OPERAND_DIRECTORY)
-		return 0;
-	if (x->tree && x->src->kind != OPERAND_STREAM) /* its entries may be of any type */
-		return END_FILE;
-	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src);
-}
-
-unsigned ends_dst(const struct request *x)
-{
-	const mode_t type = x->dst->place.st.st_mode;
-	const bool special = type && !S_ISREG(type) && !S_ISDIR(type);
-	if (x->dst->kind != OPERAND_STREAM && (x->tree || (x->options->scratch && !special)))
-		return END_FILE;
-	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
 }

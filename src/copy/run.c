@@ -3,11 +3,9 @@
  * created.
  */
 #include "allocate.h"
-#include "compare.h"
 #include "copy.h"
 #include "endpoints/error.h"
 #include "move.h"
-#include "notify.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,9 +3,8 @@
  * HTTP client first says which bytes of which file it wants: then the copy has that range.
  */
 #define _GNU_SOURCE
+#include "copy.h"
 #include "endpoints/error.h"
-#include "notify.h"
-#include "rules.h"
 
 #include <pthread.h>
 #include <stdio.h>

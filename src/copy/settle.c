@@ -4,13 +4,11 @@
  */
 #define _GNU_SOURCE
 #include "allocate.h"
-#include "compare.h"
 #include "copy.h"
 #include "endpoints/attributes.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
 #include "io/io.h"
-#include "notify.h"
 
 #include <errno.h>
 #include <fcntl.h>

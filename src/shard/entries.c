@@ -3,7 +3,6 @@
  * A thread that finds nothing else to do claims the next chunk.
  */
 #define _GNU_SOURCE
-#include "copy/compare.h"
 #include "copy/copy.h"
 #include "endpoints/error.h"
 #include "job.h"

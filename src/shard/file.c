@@ -2,9 +2,7 @@
  * One file: ranges of it are the chunks, which the processes write into one `data`.
  */
 #define _GNU_SOURCE
-#include "copy/compare.h"
 #include "copy/copy.h"
-#include "copy/notify.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "job.h"

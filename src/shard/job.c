@@ -74,7 +74,7 @@
  * The receipt counts as long as DST is what the commit line names: inode, and size and mtime of a
  * file, or the time of creation of a directory, which use does not change. It is removed by the
  * next job on DST, by any other copy that needs its name, and by every copy that looks for outdated
- * files in the directory, if it is older than a day (copy/complete.c).
+ * files in the directory, if it is older than a day (copy/clean.c).
  */
 #define _GNU_SOURCE
 #include "job.h"

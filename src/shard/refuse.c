@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Why a shard cannot go on.
  */
-#include "copy/notify.h"
 #include "endpoints/error.h"
 #include "job.h"
 

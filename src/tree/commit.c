@@ -3,7 +3,6 @@
  * DST.fcopy-part, or it is removed.
  */
 #define _GNU_SOURCE
-#include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"
 #include "io/system.h"

@@ -2,7 +2,6 @@
  * What the operands of a tree name, and what is refused before anything is created.
  */
 #define _GNU_SOURCE
-#include "copy/rules.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
 #include "io/io.h"

@@ -270,9 +270,6 @@ void pool_leave(struct worker *w)
 struct copy *pool_start_copy(struct worker *w)
 {
 	struct copy *c = &w->copy;
-	void *buffer = c->buffer;
-	struct kept *kept = c->kept;
-	const size_t buffer_size = c->buffer_size;
 	memset(&w->file, 0, offsetof(struct fcopy_report, step)); /* each step clears itself */
 	memset(w->file.seconds, 0, sizeof(w->file.seconds));
 	memset(c, 0, offsetof(struct copy, src));
@@ -283,10 +280,7 @@ struct copy *pool_start_copy(struct worker *w)
 	c->shared = &w->tree->monitor;
 	c->storage = w->tree->storage;
 	c->read_ahead = w->tree->pool.read_ahead;
-	c->keeps_buffer = c->many = true;
-	c->buffer = buffer;
-	c->buffer_size = buffer_size;
-	c->kept = kept;
+	c->many = true;
 	return c;
 }
 

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include "resume.h"
-#include "copy/compare.h"
 #include "io/io.h"
 #include "report.h"
 

@@ -2,7 +2,6 @@
  * A SRC that is not a directory.
  */
 #define _GNU_SOURCE
-#include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"
 #include "entry.h"

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "copy/copy.h"
-#include "copy/notify.h"
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"

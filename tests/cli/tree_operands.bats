@@ -184,13 +184,19 @@ prepare() {
 	done
 }
 
-@test "--size and --count are refused with -r and -a" {
+@test "--size and --count are refused with what makes it a tree, which is named" {
 	local option
 	mkdir s
-	for option in -r -a; do
-		usage_refusal "--count: cannot be combined with several SRC, -r, -a, -t, -b, -u, -i, -l or -s" $option --count=1 s new
-		usage_refusal "--size: cannot be combined with several SRC, -r, -a, -t, -b, -u, -i, -l or -s" $option --size=4 s new
+	echo a >f
+	for option in --count --size; do
+		usage_refusal "$option: cannot be combined with -r or -a" -r $option=1 s new
+		usage_refusal "$option: cannot be combined with -r or -a" -a $option=1 s new
+		usage_refusal "$option: cannot be combined with --dry-run" $option=4 --dry-run f new
+		usage_refusal "$option: cannot be combined with --no-dereference" $option=4 -P f new
+		usage_refusal "$option: cannot be combined with --interactive" $option=4 -i f new
+		usage_refusal "$option: cannot be combined with -t" $option=4 -t s f
 	done
+	usage_error "--keep-listening: cannot be combined with --dry-run" -k --dry-run f tcp-listen:0
 }
 
 @test "operands that are directories, slashes, dots and symlinks: as cp" {
