@@ -48,7 +48,7 @@ LIBURING := $(shell printf '%s\n' '$(hash)define _GNU_SOURCE' '$(hash)include <l
 endif
 DEFINES := $(if $(LIBURING),-DHAVE_LIBURING)
 
-FLAGS  = -std=gnu11 $(WARN) -Iinclude -Isrc -D_FILE_OFFSET_BITS=64 $(DEFINES) $(CPPFLAGS) $(CFLAGS)
+FLAGS  = -std=gnu11 $(WARN) -Iinclude -Isrc -D_GNU_SOURCE= -D_FILE_OFFSET_BITS=64 $(DEFINES) $(CPPFLAGS) $(CFLAGS)
 LIBS   = $(LIBURING) -pthread
 
 LIB_SRC := $(wildcard src/source/*.c src/io/*.c src/engines/*.c src/part/*.c src/endpoints/*.c src/copy/*.c src/tree/*.c src/shard/*.c)

@@ -142,7 +142,7 @@ FUSE    = $(shell pkg-config --cflags fuse3 2>/dev/null)
 # What the linters cannot know without the library's headers is left out where those are missing.
 SECCOMP = $(shell pkg-config --exists libseccomp 2>/dev/null && echo yes)
 LINTED  = $(filter-out $(if $(FUSE),,tests/tools/faultfs.c) $(if $(SECCOMP),,tests/tools/deny.c),$(SOURCES))
-LINT_FLAGS = -std=gnu11 -Iinclude -Isrc -Itests/tools -D_FILE_OFFSET_BITS=64 $(DEFINES) $(FUSE)
+LINT_FLAGS = -std=gnu11 -Iinclude -Isrc -Itests/tools -D_GNU_SOURCE= -D_FILE_OFFSET_BITS=64 $(DEFINES) $(FUSE)
 
 # Offsets that begin alike are meant; mmap's memory is returned; a descriptor fills a gap; a field of
 # a struct of doubles is a double; and accept4 may be told that nobody asks for the address.
@@ -161,7 +161,7 @@ lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, m
 	cppcheck --quiet --error-exitcode=1 --inline-suppr -j "$$(nproc)" --std=c11 --library=posix,gnu \
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
 		$(CPPCHECK_SUPPRESS) \
-		-Iinclude -Isrc -D_FILE_OFFSET_BITS=64 -DHAVE_LIBURING fcopy.c src
+		-Iinclude -Isrc -D_GNU_SOURCE= -D_FILE_OFFSET_BITS=64 -DHAVE_LIBURING fcopy.c src
 	shellcheck -x $(SCRIPTS)
 	@# Neither ends a test or `bash -e` when it is false: one on each line, or || after it.
 	@! grep -nE '^\s+(\[\[? .* \]\]? && (\[|! )[^|]*\]|! [^|]*[^|\\])$$' tests/cli/*
