@@ -6,7 +6,7 @@
 #include "allocate.h"
 #include "copy.h"
 #include "endpoints/error.h"
-#include "io/sum.h"
+#include "io/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>

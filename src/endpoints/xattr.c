@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "xattr.h"
 #include "io/io.h"
-#include "io/sum.h"
+#include "io/hash.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * RESULT_NEXT. The CPU copies each byte twice.
  */
 #include "engine.h"
-#include "io/sum.h"
+#include "io/hash.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Implements io.h.
  */
-#define _GNU_SOURCE
 #include "io.h"
-#include "libc.h"
 #include "system.h"
 
 #include <errno.h>
@@ -18,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -387,18 +384,21 @@ int io_set_times(int fd, const struct timespec times[2])
 	return -1;
 }
 
-double io_now(void)
+static double clock_seconds(clockid_t clock)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double io_now(void)
+{
+	return clock_seconds(CLOCK_MONOTONIC);
 }
 
 double io_thread_seconds(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 double io_runnable_seconds(void)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements libc.h, which is only needed without glibc.
  */
-#define _GNU_SOURCE
 #include "libc.h"
 
 #ifndef __GLIBC__

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The table of known file systems.
  */
-#define _GNU_SOURCE
 #include "system.h"
 #include "libc.h"
 
@@ -46,7 +45,7 @@
  * SYSTEM_ALLOCATES: XFS and btrfs gain nothing (measured on 6.18), and tmpfs would clear all pages
  * in one thread. SYSTEM_ONE_WRITER: the writer of tmpfs has to allocate and clear pages.
  * SYSTEM_READS_WRONG: F2FS keeps a small file in its inode. */
-static const struct {
+static const struct system {
 	unsigned type;
 	unsigned has;         /* enum system_property */
 	int64_t time_step_ns; /* s_time_gran in fs/ of the kernel; 0: 1, or unknown */
@@ -83,20 +82,25 @@ static const struct {
     {REISERFS_SUPER_MAGIC, 0, 1000000000},
 };
 
-#define SYSTEMS (sizeof(systems) / sizeof(*systems))
-
 unsigned system_type(int fd)
 {
 	struct statfs fs;
 	return (fd == AT_FDCWD ? statfs(".", &fs) : fstatfs(fd, &fs)) < 0 ? 0 : (unsigned)fs.f_type;
 }
 
+/* NULL: it is not known. */
+static const struct system *system_find(unsigned type)
+{
+	for (size_t i = 0; i < sizeof(systems) / sizeof(*systems); i++)
+		if (systems[i].type == type)
+			return &systems[i];
+	return NULL;
+}
+
 bool system_type_has(unsigned type, enum system_property property)
 {
-	for (size_t i = 0; i < SYSTEMS; i++)
-		if (systems[i].type == type)
-			return systems[i].has & property;
-	return false;
+	const struct system *s = system_find(type);
+	return s && s->has & property;
 }
 
 bool system_has(int fd, enum system_property property)
@@ -113,10 +117,8 @@ bool system_numbers_last(int fd)
 
 int64_t system_type_time_step(unsigned type)
 {
-	for (size_t i = 0; i < SYSTEMS; i++)
-		if (systems[i].type == type)
-			return systems[i].time_step_ns;
-	return 0;
+	const struct system *s = system_find(type);
+	return s ? s->time_step_ns : 0;
 }
 
 #define EXT_ROOT 2 /* inode number of the top of ext2, ext3 and ext4 */

@@ -58,29 +58,32 @@ const char *words_text(struct words *w, size_t *length)
 	return word;
 }
 
-intmax_t words_number(struct words *w, char stop, int base)
+/* Digits, and what separates them from the next word. */
+static uintmax_t words_digits(struct words *w, char stop, unsigned base)
 {
-	intmax_t value = 0;
-	const bool negative = w->at < w->end && *w->at == '-';
-	const char *start = w->at += negative;
-	for (; w->at < w->end && *w->at >= '0' && *w->at < '0' + base; w->at++)
-		w->wrong |= __builtin_mul_overflow(value, base, &value) ||
-			    __builtin_add_overflow(value, *w->at - '0', &value);
+	uintmax_t value = 0;
+	const char *start = w->at;
+	for (; w->at < w->end && *w->at >= '0' && *w->at < '0' + (int)base; w->at++)
+		w->wrong |= __builtin_mul_overflow(value, (uintmax_t)base, &value) ||
+			    __builtin_add_overflow(value, (uintmax_t)(*w->at - '0'), &value);
 	w->wrong |= w->at == start || (w->at < w->end && *w->at != stop);
 	w->at += w->at < w->end;
-	return negative ? -value : value;
+	return value;
+}
+
+intmax_t words_number(struct words *w, char stop, unsigned base)
+{
+	const bool negative = w->at < w->end && *w->at == '-';
+	w->at += negative;
+	const uintmax_t value = words_digits(w, stop, base);
+	const intmax_t n = value > INTMAX_MAX ? 0 : (intmax_t)value;
+	w->wrong |= value > INTMAX_MAX;
+	return negative ? -n : n;
 }
 
 uintmax_t words_unsigned(struct words *w)
 {
-	uintmax_t value = 0;
-	const char *start = w->at;
-	for (; w->at < w->end && *w->at >= '0' && *w->at <= '9'; w->at++)
-		w->wrong |= __builtin_mul_overflow(value, (uintmax_t)10, &value) ||
-			    __builtin_add_overflow(value, (uintmax_t)(*w->at - '0'), &value);
-	w->wrong |= w->at == start || (w->at < w->end && *w->at != ' ');
-	w->at += w->at < w->end;
-	return value;
+	return words_digits(w, ' ', 10);
 }
 
 struct timespec words_time(struct words *w)

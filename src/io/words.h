@@ -29,7 +29,7 @@ struct words {
 
 const char *words_text(struct words *, size_t *length);
 /* base: 8 or 10. Refuses what the functions above do not write: signs but one -, and spaces. */
-intmax_t words_number(struct words *, char stop, int base);
+intmax_t words_number(struct words *, char stop, unsigned base);
 uintmax_t words_unsigned(struct words *);
 struct timespec words_time(struct words *);
 /* The bytes of a name, with a null byte, in `to`, which has room for size + 1 bytes and may be

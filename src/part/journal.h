@@ -42,7 +42,7 @@
 #ifndef PART_JOURNAL_H
 #define PART_JOURNAL_H
 
-#include "io/table.h"
+#include "io/hash.h"
 
 #include <limits.h>
 #include <stdbool.h>

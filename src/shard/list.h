@@ -12,7 +12,7 @@
 #ifndef SHARD_LIST_H
 #define SHARD_LIST_H
 
-#include "io/table.h"
+#include "io/hash.h"
 #include "job.h"
 #include "tree/tree.h"
 

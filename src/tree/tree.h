@@ -29,7 +29,7 @@
 #include "endpoints/operand.h"
 #include "endpoints/same.h"
 #include "endpoints/storage.h"
-#include "io/table.h"
+#include "io/hash.h"
 #include "part/private.h"
 #include "pool.h"
 #include "source/reader.h"

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "util.h"
 
-#include "io/table.h"
+#include "io/hash.h"
 #include "source/climb.h"
 #include "source/reader.h"
 

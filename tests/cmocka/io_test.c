@@ -5,7 +5,7 @@
 #include "cases.h"
 
 #include "io/io.h"
-#include "io/sum.h"
+#include "io/hash.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,51 @@
 /* SPDX-License-Identifier: MIT
- * Implements table.h.
+ * Implements hash.h.
  */
-#include "table.h"
+#include "hash.h"
 
+#include <endian.h>
+#include <pthread.h>
 #include <stdlib.h>
+
+/* The checksum: eight bytes at a time, by eight tables. */
+
+#define POLYNOMIAL 0xc96c5795d7870f42u
+
+static uint64_t crc[8][256]; /* crc[i]: of a byte that i bytes follow */
+
+static void make_tables(void)
+{
+	for (unsigned byte = 0; byte < 256; byte++) {
+		uint64_t x = byte;
+		for (int bit = 0; bit < 8; bit++)
+			x = x >> 1 ^ (x & 1 ? POLYNOMIAL : 0);
+		crc[0][byte] = x;
+	}
+	for (unsigned byte = 0; byte < 256; byte++)
+		for (int i = 1; i < 8; i++)
+			crc[i][byte] = crc[i - 1][byte] >> 8 ^ crc[0][crc[i - 1][byte] & 0xff];
+}
+
+uint64_t sum_add(uint64_t sum, const void *bytes, size_t n)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const unsigned char *b = bytes;
+	pthread_once(&once, make_tables);
+	sum = ~sum;
+	for (; n >= 8; n -= 8, b += 8) {
+		uint64_t word;
+		memcpy(&word, b, 8);
+		sum ^= le64toh(word);
+		sum = crc[7][sum & 0xff] ^ crc[6][sum >> 8 & 0xff] ^ crc[5][sum >> 16 & 0xff] ^
+		      crc[4][sum >> 24 & 0xff] ^ crc[3][sum >> 32 & 0xff] ^
+		      crc[2][sum >> 40 & 0xff] ^ crc[1][sum >> 48 & 0xff] ^ crc[0][sum >> 56];
+	}
+	for (; n > 0; n--, b++)
+		sum = sum >> 8 ^ crc[0][(sum ^ *b) & 0xff];
+	return ~sum;
+}
+
+/* The table. */
 
 #define ROWS ((size_t)1024) /* at first: a power of two */
 
