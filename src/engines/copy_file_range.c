@@ -2,7 +2,6 @@
  * copy_file_range(2): from file to file inside the kernel. A file system may clone, and the server
  * of a network file system may copy.
  */
-#define _GNU_SOURCE
 #include "engine.h"
 
 #include <errno.h>

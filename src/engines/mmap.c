@@ -3,7 +3,6 @@
  * kernel reads the mapping, so a source that shrinks causes a short count and then EFAULT, never
  * SIGBUS.
  */
-#define _GNU_SOURCE
 #include "engine.h"
 
 #include <errno.h>

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Small chunks for a socket: the receiver works concurrently, and progress is shown. The queue of
@@ -16,11 +15,11 @@
 
 /* Returns the count for the next call, not past the end of the file: some kernels delay the last
  * segment on a socket by up to 200 ms, because the longer count announces more bytes. */
-static size_t sendfile_chunk(const struct transfer *t, off_t size)
+static size_t sendfile_chunk(const struct transfer *t)
 {
-	size_t want = transfer_chunk(t, t->dst_positional ? ENGINE_CHUNK : SOCKET_CHUNK);
-	return t->offset < size && size - t->offset < (off_t)want ? (size_t)(size - t->offset)
-								  : want;
+	const size_t want = transfer_chunk(t, t->dst_positional ? ENGINE_CHUNK : SOCKET_CHUNK);
+	const off_t left = t->size - t->offset;
+	return !t->dst_positional && left > 0 && left < (off_t)want ? (size_t)left : want;
 }
 
 static ssize_t sendfile_once(struct transfer *t, size_t want)
@@ -32,13 +31,10 @@ static ssize_t sendfile_once(struct transfer *t, size_t want)
 
 static int sendfile_copy(struct transfer *t)
 {
-	struct stat st = {.st_size = 0};
 	if (t->dst_positional && lseek(t->dst, t->offset, SEEK_SET) < 0)
 		return transfer_fail(t, "lseek", SIDE_DST, -errno);
-	if (t->src_positional && !t->dst_positional && fstat(t->src, &st) < 0)
-		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	size_t want;
-	while ((want = sendfile_chunk(t, st.st_size)) > 0) {
+	while ((want = sendfile_chunk(t)) > 0) {
 		ssize_t sent = sendfile_once(t, want);
 		if (sent == 0) {
 			int r = transfer_end(t, "sendfile");

@@ -2,7 +2,6 @@
  * splice(2): references to pages move through a pipe. The destination copies them once, a socket
  * not at all. Where neither side is a pipe, the engine creates one.
  */
-#define _GNU_SOURCE
 #include "engine.h"
 
 #include <errno.h>

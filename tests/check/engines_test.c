@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "copy/move.h"
-#include "engines/ahead.h"
+#include "engines/engine.h"
 #include "util.h"
 
 #include <errno.h>
