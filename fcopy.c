@@ -46,22 +46,20 @@
  *                     (continue it or begin), trust (whose is it?), journal, left (by killed
  *                     copies: part_examine), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), place (a name
- *                     in a directory), source (opens SRC), destination (opens DST, and ends it),
- *                     slot and slot_commit (how a name comes into being), backup (of what a commit
- *                     replaces), exchange (a rename over one certain file), replace and temporary
- *                     (an atomic file), partial (--resume, and the part of shards), in_place,
- *                     storage (what it can rename and keep: names, modes, owners, times),
- *                     attributes (of SRC, and of the file that is replaced), xattr, equal; stream
- *                     is the table of operands that are not paths: socket, tcp, http, http_parse
- *                     and http_date (requests), http_response, http_room (clients that wait),
- *                     http_upload, http_peer; error, same (is SRC also DST?)
+ *                     in a directory), source (opens SRC, and operands that are not paths),
+ *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes
+ *                     into being), backup (of what a commit replaces), replace and temporary (an
+ *                     atomic file), partial (--resume, and the part of shards), in_place, storage
+ *                     (what it can rename and keep: names, modes, owners, times), attributes (of
+ *                     SRC, and of the file that is replaced), xattr, equal; socket, tcp, http,
+ *                     http_parse (requests), http_response, http_room (clients), http_upload;
+ *                     error, same (is SRC also DST?)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
- *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
- *                     ahead of a reader that waits)
+ *                     engines share; one engine per file (pieces.h belongs to direct)
  *   src/io/           result (of functions, beside -errno); the read and write loops, memory,
- *                     io_uring, checksum, hash, table (of hashes), words (of lines), amount (of
- *                     bytes, in words); system (what each file system can do, by its type); libc
- *                     (what musl lacks)
+ *                     io_uring, hash (also a checksum, and a table of hashes), words (of lines),
+ *                     amount (of bytes, in words); system (what each file system can do, by its
+ *                     type); libc (what musl lacks)
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages (.mk)
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long
  *                     (proofs), kernels (other kernels), tools

@@ -6,7 +6,6 @@
 #include "decide.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
-#include "endpoints/same.h"
 #include "endpoints/storage.h"
 
 #include <errno.h>

@@ -9,7 +9,6 @@
 #include "copy.h"
 #include "endpoints/attributes.h"
 #include "endpoints/error.h"
-#include "endpoints/same.h"
 
 #include <stdio.h>
 #include <string.h>

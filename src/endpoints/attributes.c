@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Owner, group, mode, times, ACLs and extended attributes of a file: those of SRC.
  */
-#define _GNU_SOURCE
 #include "attributes.h"
-#include "error.h"
-#include "file.h"
-#include "io/io.h"
 #include "replace.h"
-#include "xattr.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 struct applying {
 	struct attributes_pair *p;
@@ -129,14 +121,6 @@ static int attributes_copy_acl(struct applying *a, int which)
 	return r < 0 ? r : 0;
 }
 
-/* The copy has no ACL. Its group must not get what the mask allows others. */
-static mode_t attributes_mode_without_acl(const struct attributes_pair *p)
-{
-	_Alignas(8) char value[XATTR_VALUE];
-	const ssize_t n = xattr_get(&p->src, XATTR_ACL, value);
-	return n > 0 ? acl_group_mode(value, (size_t)n, p->st->st_mode) : p->st->st_mode;
-}
-
 static int attributes_set_mode(struct applying *a, mode_t mode)
 {
 	const struct attributes_pair *p = a->p;
@@ -155,7 +139,8 @@ static int attributes_copy_mode(struct applying *a)
 		return attributes_blame(a, "fstat");
 	const bool owned = attributes_owned(a);
 	int r = attributes_copy_acl(a, 0);
-	const mode_t mode = r < 0 && !a->blame.src ? attributes_mode_without_acl(p)
+	/* Without the ACL, its group must not get what the mask allows others. */
+	const mode_t mode = r < 0 && !a->blame.src ? acl_mode_without(&p->src, p->st->st_mode)
 						   : p->st->st_mode;
 	if (r == 0 && S_ISDIR(p->st->st_mode))
 		r = attributes_copy_acl(a, 1);

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Makes and ends backups: see slot.h.
  */
-#define _GNU_SOURCE
-#include "io/io.h"
-#include "io/libc.h"
 #include "io/system.h"
 #include "slot.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #define TRIES 100 /* each fails if another process makes the backup of this number first */
 

@@ -2,18 +2,8 @@
  * Opens DST, according to the type of the file that it names, and ends it. A file comes into being
  * in a slot.
  */
-#define _GNU_SOURCE
-#include "error.h"
-#include "file.h"
-#include "io/io.h"
-#include "io/libc.h"
 #include "replace.h"
-#include "same.h"
 #include "socket.h"
-
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 static void close_directory(struct file *f)
 {
@@ -52,7 +42,8 @@ static void file_release(struct endpoint *e)
 static int file_finish(struct endpoint *e, const struct fcopy_options *options,
 		       struct fcopy_error *error)
 {
-	return e->finishes ? replace_finish(e, options, error) : 0;
+	(void)options;
+	return e->finishes ? replace_finish(e, error) : 0;
 }
 
 /* NFS and FUSE report failed writes at close. */
@@ -65,10 +56,11 @@ static int file_close(struct endpoint *e, struct fcopy_error *error)
 static int file_commit(struct endpoint *e, const struct fcopy_options *options,
 		       struct fcopy_error *error)
 {
+	(void)options;
 	struct file *f = file_of(e);
 	int r = HOW_IS(&f->slot, HOW_INVISIBLE) ? 0 : file_close(e, error);
 	if (r == 0 && HOW_IS(&f->slot, HOW_INVISIBLE | HOW(SWAP)))
-		r = replace_commit(e, options, error);
+		r = replace_commit(e, error);
 	if (r != 0)
 		return r;
 	f->slot.stage = SLOT_NAMED;
@@ -153,11 +145,10 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 }
 
 /* Other names of the old file would keep the old content, if that was to be overwritten. */
-static int check_links(const struct endpoint *e, const struct fcopy_options *options,
-		       struct fcopy_error *error)
+static int check_links(const struct endpoint *e, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	if (!p->exists || options->force ||
+	if (!p->exists || file_options(e)->force ||
 	    (file_has(e, DESTINATION_REPLACES_LINKS) && p->target < 0))
 		return 0;
 	return error_refuse(error, e->path, EMLINK,
@@ -166,15 +157,15 @@ static int check_links(const struct endpoint *e, const struct fcopy_options *opt
 }
 
 /* Refuses the chosen way before the first change if it is certain to fail. */
-static int file_check(struct endpoint *e, const struct fcopy_options *options,
-		      struct fcopy_error *error)
+static int file_check(struct endpoint *e, struct fcopy_error *error)
 {
 	const struct slot *s = &file_of(e)->slot;
 	const bool replaces = HOW_IS(s, HOW_INVISIBLE);
 	int r = 0;
-	if (s->is.linked && !s->is.scratch && (s->how == HOW_SWAP || in_place_always(options)))
-		r = check_links(e, options, error);
-	return r < 0 || !replaces ? r : replace_check(e, options, error);
+	if (s->is.linked && !s->is.scratch &&
+	    (s->how == HOW_SWAP || in_place_always(file_options(e))))
+		r = check_links(e, error);
+	return r < 0 || !replaces ? r : replace_check(e, error);
 }
 
 /* The old file can be overwritten, but no new one can have its name, or its owner. Other hard links
@@ -205,10 +196,10 @@ static bool file_choose_another(struct endpoint *e, int r, struct fcopy_error *e
 }
 
 /* Opens the directory that the commit will flush: a failure must show before the commit. */
-static int open_directory(struct endpoint *e, const struct fcopy_options *options)
+static int open_directory(struct endpoint *e)
 {
 	struct file *f = file_of(e);
-	if (!options->fsync || options->scratch || f->directory >= 0)
+	if (!file_options(e)->fsync || file_options(e)->scratch || f->directory >= 0)
 		return 0;
 	f->directory = openat(f->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return f->directory < 0 ? -1 : 0;
@@ -232,29 +223,28 @@ static int file_create_visible(struct endpoint *e, const struct endpoint *src,
 /* Opens the file in the chosen way. Returns 0, RESULT_UNFIT, or -errno with the failure recorded.
  */
 static int file_open_chosen(struct endpoint *e, const struct endpoint *src,
-			    const struct fcopy_options *options, struct fcopy_error *error)
+			    struct fcopy_error *error)
 {
 	struct slot *s = &file_of(e)->slot;
 	e->ops = &file_ops;
-	if (s->how != HOW_WRITE && open_directory(e, options) < 0)
+	if (s->how != HOW_WRITE && open_directory(e) < 0)
 		return error_operation(error, "open of its directory", "open", e->path, errno);
 	switch (s->how) {
-	case HOW_WRITE: return in_place_open(e, src, options, error);
+	case HOW_WRITE: return in_place_open(e, src, error);
 	case HOW_FINAL:
 	case HOW_SWAP: return file_create_visible(e, src, error);
-	default: return replace_open(e, src, options, error);
+	default: return replace_open(e, src, error);
 	}
 }
 
 /* Each failure that another way may avoid removes one: this ends. */
-static int file_open(struct endpoint *e, const struct endpoint *src,
-		     const struct fcopy_options *options, struct fcopy_error *error)
+static int file_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
-	const bool checks = options->shard.count == 0;
+	const bool checks = !file_is_shard(e);
 	int r;
 	do {
-		r = checks ? file_check(e, options, error) : 0;
-		while (r == 0 && (r = file_open_chosen(e, src, options, error)) == RESULT_UNFIT &&
+		r = checks ? file_check(e, error) : 0;
+		while (r == 0 && (r = file_open_chosen(e, src, error)) == RESULT_UNFIT &&
 		       file_choose_another(e, r, error))
 			r = 0;
 		if (r != 0)
@@ -274,6 +264,7 @@ static void file_choose(struct endpoint *e, const struct place *p, const char *p
 	const bool displaced = flags & DESTINATION_REPLACES_ALL && p->exists,
 		   regular = S_ISREG(p->st.st_mode);
 	*f = file_state();
+	f->options = options;
 	f->place = *p;
 	f->place.exists &= !displaced && !(options->scratch);
 	f->place.symlink &= !(flags & DESTINATION_REPLACES_ALL);
@@ -304,7 +295,7 @@ int destination_open_place(struct endpoint *e, struct place *p, const char *path
 	file_choose(e, p, path, options, flags);
 	file_of(e)->slot.storage = storage;
 	p->dir = p->target = -1;
-	int r = file_open(e, src, options, error);
+	int r = file_open(e, src, error);
 	if (r != 0)
 		place_close(&file_of(e)->place);
 	return r;
@@ -337,7 +328,7 @@ int destination_rehearse(const struct place *p, const char *path, const struct s
 	int r;
 	file_choose(e, p, path, options, flags);
 	do
-		r = file_check(e, options, error);
+		r = file_check(e, error);
 	while (r < 0 && file_choose_another(e, r, error));
 	return r < 0 ? r : rehearse_chosen(e, src, error);
 }

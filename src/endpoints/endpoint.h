@@ -7,22 +7,23 @@
 #ifndef ENDPOINTS_ENDPOINT_H
 #define ENDPOINTS_ENDPOINT_H
 
-#include "fcopy.h"
-#include "io/libc.h"
-#include "io/result.h"
+#include "error.h"
+#include "io/io.h"
 #include "operand.h"
 #include "part/part.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct endpoint;
 struct backup;
-struct io;
+struct storage;
 
-#define ENDPOINT_STATE 616 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE 624 /* bytes: of struct file, or of struct connection */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -151,7 +152,7 @@ struct endpoint {
 
 	int mode_lost; /* errno with which the final mode was refused, which no option asked for */
 
-	/* What file.h or socket.h keeps here. */
+	/* What replace.h or socket.h keeps here. */
 	_Alignas(8) unsigned char state[ENDPOINT_STATE];
 };
 
@@ -183,11 +184,6 @@ static inline const char *endpoint_listens(const struct endpoint *e)
 	return e->ops->listens ? e->ops->listens(e) : NULL;
 }
 
-static inline bool same_mtime(const struct stat *a, const struct stat *b)
-{
-	return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* The functions below that open an endpoint fill *e and return 0, or record the failure and return
  * -errno; then nothing is open. */
 
@@ -209,7 +205,6 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
  * fd. */
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
 
-struct storage;
 /* Opens what operand_find_file found, according to its type: a file to replace, an existing inode
  * to write into, a device or a stream. The caller has decided that the copy may replace it, or
  * write to it. Before it changes anything, it refuses everything that is certain to fail. Takes
@@ -219,23 +214,24 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 
 /* The same for a place that place_accept() has accepted, for a source that is a regular file. path
  * is for messages and must outlive *e. */
-#define DESTINATION_REPLACES_LINKS                                                                 \
-	1 /* also a file with more hard links, as with options.force; it is never overwritten,     \
-	   * because a tree may copy another of its names */
-#define DESTINATION_IS_PRIVATE 2 /* no other user can exchange the names in dir */
-#define DESTINATION_REPLACES_ALL                                                                   \
-	4 /* the copy becomes a new file: an old one, a symlink or a special file gives it nothing \
-	   */
-#define DESTINATION_EXACT                                                                          \
-	16 /* the commit replaces the file that was found, or none if there was none; in place,    \
-	    * only a new file is certain to be none */
-#define DESTINATION_REPLACES_READ_ONLY 64 /* also a file of this user that is read-only */
-#define DESTINATION_ADMITTED                                                                       \
-	128 /* of a rehearsal: the copy would give this user the right to write to dir */
-#define DESTINATION_DIRECTORY_FITS 256 /* destination_directory_fits() was true of another name */
-#define DESTINATION_ONLY                                                                           \
-	512 /* of a rehearsal: the only copy, which destination_open() would open: a file with     \
-	     * several names is overwritten in place */
+enum destination_flags {
+	/* Also a file with more hard links, as with options.force. It is never overwritten,
+	 * because a tree may copy another of its names. */
+	DESTINATION_REPLACES_LINKS = 1 << 0,
+	DESTINATION_IS_PRIVATE = 1 << 1, /* no other user can exchange the names in dir */
+	/* The copy becomes a new file: an old one, a symlink or a special file gives it nothing. */
+	DESTINATION_REPLACES_ALL = 1 << 2,
+	/* The commit replaces the file that was found, or none if there was none; in place, only a
+	 * new file is certain to be none. */
+	DESTINATION_EXACT = 1 << 3,
+	DESTINATION_REPLACES_READ_ONLY = 1 << 4, /* also a file of this user that is read-only */
+	/* Of a rehearsal: the copy would give this user the right to write to dir. */
+	DESTINATION_ADMITTED = 1 << 5,
+	DESTINATION_DIRECTORY_FITS = 1 << 6, /* destination_directory_fits() was true of another
+					      * name */
+	/* The only copy: a file with several names is overwritten in place. */
+	DESTINATION_ONLY = 1 << 7,
+};
 int destination_open_place(struct endpoint *e, struct place *, const char *path,
 			   const struct endpoint *src, const struct fcopy_options *, unsigned flags,
 			   struct storage *, struct fcopy_error *);
@@ -253,9 +249,9 @@ int destination_create(struct endpoint *e, int dir, const char *name, mode_t mod
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */
+const char *destination_name(const struct endpoint *e, int *dir);
 /* After a successful open: was the directory seen to allow the rename, of whatever file? */
 bool destination_directory_fits(const struct endpoint *e);
-const char *destination_name(const struct endpoint *e, int *dir);
 /* Is it the file that a symlink of the given name led to? */
 bool destination_is_target(const struct endpoint *e);
 /* The stat of what the commit will replace, or NULL. */
@@ -263,6 +259,35 @@ const struct stat *destination_found(const struct endpoint *e);
 /* After RESULT_TAKEN: the next commit replaces the file that *old is the stat of; NULL: none.
  * Returns 0, or -errno if no file can replace it. */
 int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *);
+
+/* same.c: the same inode, or two device nodes of one disk. Not a socket, which may be both ends: a
+ * server that echoes. */
+bool same_file(const struct stat *, const struct stat *);
+/* Is the open file fd, whose fstat is *st, the source? Also recognises the source under another
+ * inode number. Returns 1, 0, or -errno. */
+int same_is_source(const struct endpoint *src, int fd, const struct stat *st);
+
+/* Records that SRC and DST are one file. Returns -errno. */
+int same_refuse(const char *src, const char *dst, struct fcopy_error *);
+
+/* The file that the caller writes during the copy and that *st is the stat of; NULL: none. */
+const struct fcopy_output *same_output(const struct fcopy_options *, const struct stat *);
+/* Refuses it as DST of a copy that is no entry of a tree. Returns -errno. */
+int same_refuse_output(const struct fcopy_output *, const char *dst, struct fcopy_error *);
+
+/* The identity of an inode, which a later file with the same inode number does not have. */
+
+struct identity {
+	bool known; /* false: the file system reports too little, or statx(2) failed */
+	uint32_t dev_major, dev_minor;
+	uint64_t ino, handle; /* handle: a hash of the file handle; 0: none */
+	int64_t birth_seconds;
+	uint32_t birth_nanoseconds;
+};
+
+struct identity identity_of(int fd); /* also of an O_PATH descriptor */
+/* Returns false if one of them is unknown. */
+bool identity_is_same(const struct identity *, const struct identity *);
 
 #define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
 

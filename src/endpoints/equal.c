@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Are the attributes that a copy would get from its source equal to those that it has?
  */
-#define _GNU_SOURCE
-#include "equal.h"
+#include "attributes.h"
 #include "fcopy.h"
-#include "xattr.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* May an ordinary user give a file to this group? */
 static bool equal_is_member(gid_t gid)
@@ -183,14 +178,6 @@ bool equal_stats(const struct equal *q, const struct stat *s, int dst, const str
 	       !((s->st_mode ^ d->st_mode) & bits);
 }
 
-/* Where DST stores no ACLs, the copy's group has no more than the ACL of the source gives it. */
-static mode_t equal_mode_without_acl(const struct xattr_file *src, mode_t mode)
-{
-	_Alignas(8) char value[XATTR_VALUE];
-	const ssize_t n = xattr_get(src, XATTR_ACL, value);
-	return n > 0 ? acl_group_mode(value, (size_t)n, mode) : mode;
-}
-
 bool equal_attributes(struct equal *q, int src, const struct stat *s, int dst, const struct stat *d,
 		      unsigned preserve)
 {
@@ -209,7 +196,7 @@ bool equal_attributes(struct equal *q, int src, const struct stat *s, int dst, c
 			    storage_lists_attributes(q->storage, dst, d->st_dev);
 	if (mode && (s->st_mode ^ d->st_mode) & 0777 && !listed &&
 	    xattr_ask(&b.file, XATTR_ACL) == -EOPNOTSUPP)
-		wanted.st_mode = equal_mode_without_acl(&a.file, s->st_mode);
+		wanted.st_mode = acl_mode_without(&a.file, s->st_mode);
 	if (!equal_stats(q, &wanted, dst, d, preserve))
 		return false;
 	if (mode && !equal_acl(q, &a, &b, listed, XATTR_ACL))

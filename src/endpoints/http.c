@@ -7,24 +7,18 @@
  * is sent only if the file has not changed by then; otherwise the connection is reset, so that no
  * client takes a mixture of two versions for the file.
  */
-#define _GNU_SOURCE
 #include "http.h"
-#include "error.h"
-#include "socket.h"
 
-#include <errno.h>
-#include <linux/sockios.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/param.h>
 #include <time.h>
-#include <unistd.h>
 
-#define LISTEN     "http-listen:"
-#define DRAIN_SIZE ((off_t)1 << 20) /* from this size on, see await_delivery() */
+#define LISTEN "http-listen:"
+/* From this size on, the last byte waits until the client's kernel has acknowledged all others.
+ * sendfile(2) and splice(2) queue pages of the file, not copies: as long as they wait to be sent, a
+ * write to the file changes them. Over loopback the receiver's queue has these pages, too. */
+#define DRAIN_SIZE ((off_t)1 << 20)
 
 static bool http_names(const char *path)
 {
@@ -210,44 +204,12 @@ static int http_answer(struct endpoint *e, const struct offer *o,
 	return r;
 }
 
-/* Waits until the client's kernel has acknowledged every byte. sendfile(2) and splice(2) queue
- * pages of the file, not copies: as long as they wait to be sent, a write to the file changes them.
- * Over loopback the receiver's queue has these pages, too. */
-static int await_delivery(struct endpoint *e)
-{
-	const struct io *io = &http_of(e)->io;
-	double since = io_now();
-	int unsent, before = -1, pause_ms = 1;
-	for (;;) {
-		if (ioctl(e->fd, SIOCOUTQ, &unsent) < 0)
-			return -errno;
-		if (unsent == 0)
-			return 0;
-		if (unsent != before)
-			since = io_now();
-		before = unsent;
-		if (io_cancelled(io))
-			return -EINTR;
-		if (io->timeout_ms > 0 && io_now() - since >= io->timeout_ms / 1e3)
-			return -ETIMEDOUT;
-		struct pollfd p = {.fd = e->fd};
-		poll(&p, 1, pause_ms);
-		if (p.revents & POLLERR) {
-			const int err = socket_get_option(e->fd, SO_ERROR);
-			return err > 0 ? -err : -ECONNRESET;
-		}
-		pause_ms = MIN(2 * pause_ms, 50);
-	}
-}
-
 /* An unlink changes the change time, but no byte: who has the old file may have all of it. */
 static bool has_changed(const struct stat *a, const struct stat *b)
 {
 	const bool other = a->st_nlink != b->st_nlink || a->st_mode != b->st_mode ||
 			   a->st_uid != b->st_uid || a->st_gid != b->st_gid;
-	return a->st_size != b->st_size || !same_mtime(a, b) ||
-	       (!other && (a->st_ctim.tv_sec != b->st_ctim.tv_sec ||
-			   a->st_ctim.tv_nsec != b->st_ctim.tv_nsec));
+	return a->st_size != b->st_size || !same_mtime(a, b) || (!other && !same_ctime(a, b));
 }
 
 /* Sends the last byte of the body, if the file is what it was. */
@@ -260,7 +222,9 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 	h->early = receipt_is_early(e->fd);
 	if (h->last < 0)
 		return 0;
-	int r = h->sent >= DRAIN_SIZE ? await_delivery(e) : 0;
+	int r = h->sent >= DRAIN_SIZE
+		    ? receipt_await(e->fd, false, h->io.timeout_ms, options->cancel)
+		    : 0;
 	if (r < 0)
 		return error_operation(error, "waiting for the receiver", "ioctl", e->path, -r);
 	ssize_t got = io_read(&h->io, h->file, &byte, 1, h->last);

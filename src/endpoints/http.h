@@ -6,13 +6,7 @@
 #ifndef ENDPOINTS_HTTP_H
 #define ENDPOINTS_HTTP_H
 
-#include "io/io.h"
 #include "socket.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/stat.h>
 
 /* What an HTTP/1.1 request says (RFC 9110, RFC 9112). Pure functions: no I/O, no allocation. Texts
  * are slices of the caller's buffer. What another server could understand in another way is
@@ -96,9 +90,8 @@ size_t http_write_text(char *to, int status, const char *text, bool bodiless, ui
 
 /* The clients of an HTTP server before and after they are served: those whose request has not
  * arrived yet, and those that were refused and have yet to close. They cost no thread, and none of
- * them delays another. Private to src/endpoints. */
+ * them delays another. */
 
-struct io;
 struct http_room;
 
 /* One client, with the head of its request. */

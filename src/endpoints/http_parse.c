@@ -4,7 +4,6 @@
 #include "http.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 static bool is_digit(char c)

@@ -1,13 +1,84 @@
 /* SPDX-License-Identifier: MIT
- * Responses: see http.h. Each response ends its connection: what a client sends after its
- * request is never taken for another one.
+ * Responses, and dates: see http.h. Each response ends its connection: what a client sends after
+ * its request is never taken for another one.
  */
 #include "http.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+#include <time.h>
+
+/* Dates, in GMT. Not by strptime(3) and strftime(3), which depend on the locale. */
+
+static const char days[] = "SunMonTueWedThuFriSat";
+static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+/* The place of a name of three letters in a table of them; -1: it has none. */
+static int find_name(const char *table, const char *name)
+{
+	for (const char *at = table; *at; at += 3)
+		if (memcmp(at, name, 3) == 0)
+			return (int)(at - table) / 3;
+	return -1;
+}
+
+/* Reads a date by a pattern: Y, d, H, m and S take a digit of that part, _ a digit of the day or a
+ * blank, @@@ the name of a month, . any character, and everything else itself. */
+static bool read_pattern(struct http_text t, const char *pattern, struct tm *d)
+{
+	static const char parts[] = "YdHmS_";
+	int *const to[] = {&d->tm_year, &d->tm_mday, &d->tm_hour,
+			   &d->tm_min,  &d->tm_sec,  &d->tm_mday};
+	*d = (struct tm){.tm_year = 0};
+	if (t.length != strlen(pattern))
+		return false;
+	for (size_t i = 0; i < t.length; i++) {
+		const char *part = strchr(parts, pattern[i]);
+		const char c = t.at[i];
+		if (pattern[i] == '@') {
+			if ((d->tm_mon = find_name(months, t.at + i)) < 0)
+				return false;
+			i += 2;
+		} else if (part && c >= '0' && c <= '9') {
+			*to[part - parts] = *to[part - parts] * 10 + c - '0';
+		} else if (pattern[i] != '.' && pattern[i] != c &&
+			   (pattern[i] != '_' || c != ' ')) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool http_date_parse(struct http_text t, int64_t *seconds)
+{
+	struct tm d;
+	const char *comma = memchr(t.at, ',', t.length);
+	const struct http_text tail = {comma, comma ? t.length - (size_t)(comma - t.at) : 0};
+	if (comma && read_pattern(tail, ", dd-@@@-YY HH:mm:SS GMT", &d))
+		d.tm_year += d.tm_year < 70 ? 2000 : 1900;
+	else if (!read_pattern(t, "... @@@ _d HH:mm:SS YYYY", &d) &&
+		 !read_pattern(t, "..., dd @@@ YYYY HH:mm:SS GMT", &d))
+		return false;
+	if (d.tm_mday < 1 || d.tm_mday > 31 || d.tm_hour > 23 || d.tm_min > 59 || d.tm_sec > 60)
+		return false;
+	d.tm_year -= 1900;
+	*seconds = timegm(&d);
+	return true;
+}
+
+void http_date_write(int64_t seconds, char text[HTTP_DATE_MAX])
+{
+	static const int64_t most = 253402300799; /* the last second of the year 9999 */
+	const time_t t = (time_t)(seconds > most ? most : seconds < 0 ? 0 : seconds);
+	struct tm d;
+	gmtime_r(&t, &d);
+	snprintf(text, HTTP_DATE_MAX, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+		 days + (size_t)3 * d.tm_wday, d.tm_mday, months + (size_t)3 * d.tm_mon,
+		 d.tm_year + 1900, d.tm_hour, d.tm_min, d.tm_sec);
+}
+
+/* Heads. */
 
 #define CLOSE "Connection: close\r\n"
 

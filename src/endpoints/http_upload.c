@@ -3,17 +3,12 @@
  * without delaying the next client. The response is sent when the outcome of the copy is known: 201
  * or 204 say that DST has its name, and was flushed if that was asked for.
  */
-#define _GNU_SOURCE
-#include "error.h"
 #include "http.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define NO_LIMIT 1000000000 /* milliseconds */
 
@@ -166,7 +161,7 @@ static int upload_reply(struct endpoint *e, const struct fcopy_options *options,
 	if (r == 0 && (r = socket_end_in_order(e, &ignored)) == 0)
 		r = shutdown(e->fd, SHUT_WR) < 0 ? -errno : 0;
 	if (r == 0)
-		r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
+		r = receipt_await(e->fd, true, socket_timeout_ms(options), options->cancel);
 	if (r >= 0)
 		endpoint_close(e);
 	return r < 0 ? r : 0;

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Writes into an existing inode: regular files with --inplace, devices and FIFOs always.
  */
-#define _GNU_SOURCE
-#include "error.h"
-#include "file.h"
-#include "io/io.h"
 #include "replace.h"
-#include "storage.h"
 
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 int device_size(int fd, off_t *size)
 {
@@ -119,13 +112,12 @@ int in_place_rehearse(struct endpoint *e, const struct stat *src, struct fcopy_e
 	return r;
 }
 
-int in_place_open(struct endpoint *e, const struct endpoint *src,
-		  const struct fcopy_options *options, struct fcopy_error *error)
+int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
 	bool positional = S_ISREG(p->st.st_mode) || S_ISBLK(p->st.st_mode);
 	/* --verify reads it later: refuse before the first byte a file that may not be read. */
-	int access = options->verify && positional ? O_RDWR : O_WRONLY;
+	int access = file_options(e)->verify && positional ? O_RDWR : O_WRONLY;
 	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
 	int flags = access | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
 	e->fd = open_existing(p, flags);
@@ -139,5 +131,5 @@ int in_place_open(struct endpoint *e, const struct endpoint *src,
 		return error_proc(error, "open", e->path, errno);
 	e->not_atomic = S_ISREG(p->st.st_mode) ? IN_PLACE_REASON : NULL;
 	e->positional = positional;
-	return in_place_check(e, src, options->count, error);
+	return in_place_check(e, src, file_options(e)->count, error);
 }

@@ -2,16 +2,9 @@
  * Resolves SRC and DST. DST becomes a name in a directory that stays open: no other process can
  * replace a checked path component before it is used.
  */
-#define _GNU_SOURCE
-#include "operand.h"
-#include "error.h"
-#include "io/io.h"
+#include "endpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 void operand_close(struct operand *o)
 {
@@ -44,6 +37,14 @@ static enum operand_kind kind_of_type(mode_t mode)
 	       : S_ISDIR(mode) ? OPERAND_DIRECTORY
 	       : S_ISLNK(mode) ? OPERAND_SYMLINK
 			       : OPERAND_DEVICE;
+}
+
+/* r: of its look-up. */
+static enum operand_kind kind_of_copy(const struct operand *o, int r)
+{
+	return r < 0             ? OPERAND_FAILED
+	       : o->place.exists ? kind_of_type(o->place.st.st_mode)
+				 : OPERAND_NEW;
 }
 
 /* Returns whether the operand is a stream. dash: the descriptor that - stands for. */
@@ -114,14 +115,7 @@ void operand_find_destination(struct operand *o, const char *path, bool into)
 		return;
 	}
 	r = operand_look(o);
-	if (r < 0 && place_leads_nowhere(&o->error))
-		o->kind = OPERAND_SYMLINK;
-	else if (r < 0)
-		o->kind = OPERAND_FAILED;
-	else if (!o->place.exists)
-		o->kind = OPERAND_NEW;
-	else
-		o->kind = kind_of_type(o->place.st.st_mode);
+	o->kind = r < 0 && place_leads_nowhere(&o->error) ? OPERAND_SYMLINK : kind_of_copy(o, r);
 	if (o->kind == OPERAND_DIRECTORY && into)
 		o->kind = OPERAND_INTO;
 }
@@ -160,9 +154,7 @@ int operand_find_copy(struct operand *copy, const struct operand *dst, const str
 		r = place_enter(&copy->place, p->target, name, path, e);
 	else if (r == 0)
 		r = place_share(&copy->place, p, path, e);
-	copy->kind = r < 0                ? OPERAND_FAILED
-		     : copy->place.exists ? kind_of_type(copy->place.st.st_mode)
-					  : OPERAND_NEW;
+	copy->kind = kind_of_copy(copy, r);
 	copy->start = within ? strlen(path) - strlen(name) : dst->start;
 	return r;
 }
@@ -174,9 +166,7 @@ int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_e
 	copy->path = path;
 	copy->start = strlen(path) - strlen(name);
 	int r = place_enter(&copy->place, dir, name, path, e);
-	copy->kind = r < 0                ? OPERAND_FAILED
-		     : copy->place.exists ? kind_of_type(copy->place.st.st_mode)
-					  : OPERAND_NEW;
+	copy->kind = kind_of_copy(copy, r);
 	return r;
 }
 
@@ -256,8 +246,6 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 	if (r == 0 && e->err == 0 && kind != OPERAND_STREAM)
 		r = kind == OPERAND_INTO ? place_follow_found(&dst->place, path, e)
 					 : place_follow(&dst->place, path, e);
-	if (r < 0 || e->err)
-		dst->kind = OPERAND_FAILED;
-	else if (kind != OPERAND_STREAM)
-		dst->kind = dst->place.exists ? kind_of_type(dst->place.st.st_mode) : OPERAND_NEW;
+	if (kind != OPERAND_STREAM || r < 0 || e->err)
+		dst->kind = kind_of_copy(dst, e->err ? -e->err : r);
 }

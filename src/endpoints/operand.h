@@ -10,11 +10,10 @@
 
 #include <sys/stat.h>
 
-/* A name that SRC or DST leads to, by its directory. operand.h has what a path is split into. */
-
 #define O_PLACE (O_PATH | O_CLOEXEC) /* how its descriptors are opened */
 
-/* A name in a directory that is held open: later renames of its parents change nothing. */
+/* A name that SRC or DST leads to, in a directory that is held open: later renames of its parents
+ * change nothing. */
 struct place {
 	int dir;       /* a descriptor, or -1 */
 	bool borrowed; /* the caller's, which outlives the place; else place_close closes it */

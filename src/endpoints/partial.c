@@ -2,20 +2,12 @@
  * --resume of a file: it is `data` in DST.fcopy-part/, whose journal says how many of its bytes are
  * complete.
  */
-#define _GNU_SOURCE
-#include "error.h"
-#include "file.h"
-#include "io/io.h"
 #include "io/system.h"
 #include "part/left.h"
 #include "replace.h"
-#include "same.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define FLUSH_AFTER 5.0 /* seconds */
 #define FLUSH_SHARE 20  /* ... and so many times as long as the last flush took */
@@ -29,7 +21,6 @@ struct partial {
 	/* With flushes: when the last one ended, and how many seconds it took. */
 	double flushed, cost;
 	bool flushes;
-	const struct fcopy_options *options;
 };
 
 /* name: in the directory of the part. operation: NULL: it cannot be removed. */
@@ -85,15 +76,15 @@ static int partial_fail(const struct endpoint *e, const struct part *p, struct f
 #define DST_EXISTS ((uint64_t)1 << 8)
 
 /* The attributes that data gets at the end depend on these. */
-static uint64_t partial_options(const struct endpoint *e, const struct fcopy_options *o)
+static uint64_t partial_options(const struct endpoint *e)
 {
-	return o->preserve | (uint64_t)o->default_mode << 7 |
+	return file_options(e)->preserve | (uint64_t)file_options(e)->default_mode << 7 |
 	       (file_of(e)->place.exists ? DST_EXISTS : 0);
 }
 
 /* Is the source `data` of this part, or is the part in its way? */
-static int partial_refuse_source(const struct endpoint *e, const struct part *p,
-				 const struct endpoint *src, struct fcopy_error *error)
+int destination_check_part(const struct endpoint *e, const struct part *p,
+			   const struct endpoint *src, struct fcopy_error *error)
 {
 	char data[NAME_MAX + sizeof("/" PART_DATA)];
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -111,18 +102,17 @@ static int partial_refuse_source(const struct endpoint *e, const struct part *p,
 
 /* How many bytes are in data for sure: see part.h. A source that changed just before it was read
  * may have been changed again since, without a change of its times. */
-static off_t partial_known(const struct part *p, const struct partial *f,
-			   const struct fcopy_options *o)
+static off_t partial_known(const struct endpoint *e, const struct partial *f)
 {
-	const struct journal *j = &p->journal;
+	const struct journal *j = &f->part->journal;
 	if (f->source.kind != JOURNAL_NOTHING || journal_is_recent(&j->source.source, &j->run.when))
 		return 0;
-	return j->current && !o->fsync ? j->prefix : j->flushed_prefix;
+	return j->current && !file_options(e)->fsync ? j->prefix : j->flushed_prefix;
 }
 
 /* Continues the open part. Returns -EAGAIN if there is none now. */
 static int partial_continue(struct endpoint *e, struct partial *f, const struct endpoint *src,
-			    const struct fcopy_options *o, struct fcopy_error *error)
+			    struct fcopy_error *error)
 {
 	struct part *p = f->part;
 	struct stat st;
@@ -139,18 +129,18 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 						      e->path, -r);
 	}
 	f->source = part_source(src->fd, &src->st);
-	if (part_same_source(p, &f->source, partial_options(e, o)))
+	if (part_same_source(p, &f->source, partial_options(e)))
 		f->source.kind = JOURNAL_NOTHING;
-	f->known = partial_known(p, f, o);
+	f->known = partial_known(e, f);
 	if (f->known > st.st_size)
 		f->known = st.st_size;
 	file_of(e)->keep_part = true;
 	return 0;
 }
 
-static void partial_report_exposed(const struct endpoint *e, const struct part *p,
-				   const struct fcopy_options *o)
+static void partial_report_exposed(const struct endpoint *e, const struct part *p)
 {
+	const struct fcopy_options *o = file_options(e);
 	struct fcopy_error error;
 	if (!p->exposed || !o->notify)
 		return;
@@ -159,7 +149,7 @@ static void partial_report_exposed(const struct endpoint *e, const struct part *
 }
 
 static int partial_create(struct endpoint *e, struct partial *f, const struct endpoint *src,
-			  const struct fcopy_options *o, struct fcopy_error *error)
+			  struct fcopy_error *error)
 {
 	struct part *p = f->part;
 	const struct journal_fact source = part_source(src->fd, &src->st);
@@ -167,19 +157,19 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	if (r < 0)
 		return partial_fail(e, p, error);
 	if ((r = part_can_move(p)) < 0) {
-		partial_close(p, true, o);
+		partial_close(p, true, file_options(e));
 		return partial_fail(e, p, error);
 	}
 	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (e->fd < 0)
 		r = part_fail(p, "open", errno);
 	if (r == 0)
-		r = part_describe(p, file_of(e)->place.name, &source, partial_options(e, o), e->fd,
+		r = part_describe(p, file_of(e)->place.name, &source, partial_options(e), e->fd,
 				  file_of(e)->mode);
 	if (r == 0)
 		r = part_publish(p, &e->fd);
 	if (r == 0) {
-		partial_report_exposed(e, p, o);
+		partial_report_exposed(e, p);
 		return 0;
 	}
 	endpoint_close(e);
@@ -187,7 +177,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	bool again = r == -EEXIST; /* another copy was faster */
 	if (!again)
 		partial_fail(e, p, error);
-	partial_close(p, true, o);
+	partial_close(p, true, file_options(e));
 	return again ? -EAGAIN : r;
 }
 
@@ -200,29 +190,28 @@ static void partial_made(struct file *file, struct partial *f)
 }
 
 int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
-		 const struct fcopy_options *o, struct fcopy_error *error)
+		 struct fcopy_error *error)
 {
 	struct file *file = file_of(e);
 	struct partial *f = calloc(1, sizeof(*f));
 	if (!f)
 		return error_call(error, "malloc", e->path, ENOMEM);
-	f->options = o;
 	file->mode = temporary_mode(file->place.dir, mode, file->slot.storage);
 	const struct part_claim claim = {.dst = file->place.name,
 					 .of = PART_OF_FILE,
 					 .resumes = true,
-					 .options = partial_options(e, o),
-					 .cancel = o->cancel};
+					 .options = partial_options(e),
+					 .cancel = file_options(e)->cancel};
 	f->part = &f->own;
 	part_init(f->part, file->place.dir, file->place.name);
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
-		r = partial_refuse_source(e, f->part, src, error);
+		r = destination_check_part(e, f->part, src, error);
 		if (r < 0)
 			break;
 		switch (part_acquire(f->part, &claim)) {
-		case PART_FRESH: r = partial_create(e, f, src, o, error); break;
-		case PART_CONTINUED: r = partial_continue(e, f, src, o, error); break;
+		case PART_FRESH: r = partial_create(e, f, src, error); break;
+		case PART_CONTINUED: r = partial_continue(e, f, src, error); break;
 		default: r = partial_fail(e, f->part, error);
 		}
 	}
@@ -240,12 +229,6 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 			: "its .fcopy-part was begun with other options";
 	partial_made(file, f);
 	return 0;
-}
-
-int destination_check_part(const struct endpoint *e, const struct part *p,
-			   const struct endpoint *src, struct fcopy_error *error)
-{
-	return partial_refuse_source(e, p, src, error);
 }
 
 int destination_share(struct endpoint *e, struct part *p, struct fcopy_error *error)
@@ -371,7 +354,7 @@ void partial_drop(struct endpoint *e)
 	if (removes && made)
 		unlinkat(p->fd, PART_DATA, 0);
 	if (own)
-		partial_close(p, removes && !moved, f->partial->options);
+		partial_close(p, removes && !moved, file_options(e));
 	free(f->partial);
 	f->partial = NULL;
 	if (made)

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * One name in a directory that is held open.
  */
-#define _GNU_SOURCE
-#include "error.h"
-#include "io/io.h"
-#include "io/libc.h"
-#include "operand.h"
+#include "endpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 void place_close(struct place *p)
 {

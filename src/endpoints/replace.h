@@ -7,7 +7,54 @@
 #define ENDPOINTS_REPLACE_H
 
 #include "endpoint.h"
+#include "part/part.h"
 #include "slot.h"
+
+/* What a file as DST adds to its endpoint: its place, and the slot in which it comes into being. */
+
+/* Stored in endpoint.state; file_state() is its initial value. `partial` is set exactly while a
+ * slot of HOW_PART is MADE; only then keep_part means something. `mode` counts for HOW_RENAME and
+ * HOW_PART of a place that does not exist, created_mode for HOW_RENAME. `directory` is open with
+ * options.fsync, from before the first change until the file is named or dropped; never of
+ * HOW_WRITE. */
+struct file {
+	struct place place; /* `exists`: the copy keeps the attributes of what is there */
+	struct slot slot;
+	const struct fcopy_options *options;
+	unsigned flags; /* DESTINATION_* of the caller, and DIRECTORY_FITS once it is seen */
+	bool local;     /* the kernel itself stores the file: listxattr(2) lists all */
+	bool keep_part; /* abort keeps the part, to be resumed */
+	struct partial *partial; /* the open part, or NULL */
+	mode_t mode;             /* that the file gets at the commit: until then it is 0600 ... */
+	mode_t created_mode;     /* ... or has this one, which chmod cannot change later */
+	int directory;           /* to be flushed at the commit, or -1 */
+} __attribute__((may_alias));
+_Static_assert(sizeof(struct file) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
+
+#define file_of(e)                                                                                 \
+	_Generic((e), const struct endpoint *                                                      \
+		 : (const struct file *)(const void *)(e)->state, default                          \
+		 : (struct file *)(void *)(e)->state)
+
+static inline struct file file_state(void)
+{
+	return (struct file){.place = {.dir = -1, .target = -1}, .directory = -1};
+}
+
+static inline const struct fcopy_options *file_options(const struct endpoint *e)
+{
+	return file_of(e)->options;
+}
+
+static inline bool file_is_shard(const struct endpoint *e)
+{
+	return file_of(e)->options->shard.count > 0;
+}
+
+static inline bool file_has(const struct endpoint *e, unsigned flag)
+{
+	return file_of(e)->flags & flag;
+}
 
 /* Temporary files: HOW_LINK and HOW_RENAME. */
 
@@ -36,33 +83,30 @@ int temporary_open_probe(int dir, struct endpoint *probe, struct failure *);
 
 /* Refuses an existing file that cannot be replaced. replace_open calls it, unless options.shard is
  * set: then the caller opens the part, too. */
-int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
+int replace_check(struct endpoint *e, struct fcopy_error *);
 
 /* FCOPY_ADVICE_IN_PLACE_AUTO if that could succeed. */
 enum fcopy_advice replace_in_place_advice(const struct endpoint *e);
 /* Shards cannot write in place: removes that advice. Returns r. */
-int replace_advise(const struct fcopy_options *, int r, struct fcopy_error *);
+int replace_advise(const struct endpoint *, int r, struct fcopy_error *);
 /* A named temporary file gets its owner last. Checks now, with a probe, that this will work. e->fd
  * is open or -1. Returns 0, or -errno with the failure recorded. */
-int replace_check_owner(const struct endpoint *e, const struct fcopy_options *,
-			struct fcopy_error *);
+int replace_check_owner(const struct endpoint *e, struct fcopy_error *);
 
 /* Opens the file of e's slot. Returns 0, RESULT_UNFIT, or -errno with the failure recorded. */
-int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
-		 struct fcopy_error *);
+int replace_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
 /* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
  * have opened it. Returns RESULT_CHANGED, or -errno with the failure recorded. */
-int replace_finish(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
+int replace_finish(struct endpoint *e, struct fcopy_error *);
 /* Gives the file its name. Returns as endpoint_ops.commit. */
-int replace_commit(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
+int replace_commit(struct endpoint *e, struct fcopy_error *);
 /* The permissions that a new copy of this source gets, before the umask. */
 mode_t replace_new_mode(const struct endpoint *src);
 
 /* HOW_WRITE: an existing inode that is written into, a file or a device. */
 
 /* Opens the file or device of e's place. Returns 0, or -errno with the failure recorded. */
-int in_place_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
-		  struct fcopy_error *);
+int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
 /* Would in_place_open() refuse the device? Writes nothing. Returns 0 or -errno. */
 int in_place_rehearse(struct endpoint *e, const struct stat *src, struct fcopy_error *);
 /* The operations of struct endpoint_ops. */
@@ -76,8 +120,7 @@ int device_size(int fd, off_t *size);
 
 /* Opens or creates DST.fcopy-part/, and the file in it; waits up to a second for the lock. Returns
  * 0, or -errno with the failure recorded. */
-int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
-		 const struct fcopy_options *, struct fcopy_error *);
+int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode, struct fcopy_error *);
 /* The operations of struct endpoint_ops. partial_begin returns -1 if e has no part. */
 off_t partial_begin(struct endpoint *e, off_t size);
 void partial_note(struct endpoint *e, off_t from, off_t to);

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Are the source and the destination of a copy the same file?
  */
-#define _GNU_SOURCE
-#include "same.h"
-#include "error.h"
+#include "endpoint.h"
 #include "io/hash.h"
-#include "io/io.h"
-#include "io/libc.h"
 
-#include <fcntl.h>
-#include <stddef.h>
 #include <time.h>
 
-/* The same inode, or two device nodes of one disk. Not a socket, which may be both ends: a server
- * that echoes. */
 bool same_file(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
@@ -34,11 +26,6 @@ static int stat_now(int fd, struct stat *st)
 		st->st_ctim = (struct timespec){sx.stx_ctime.tv_sec, sx.stx_ctime.tv_nsec};
 	}
 	return r;
-}
-
-static bool same_ctime(const struct stat *a, const struct stat *b)
-{
-	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* Does a write to dst change what src reads, although their inode numbers differ? It does if one is

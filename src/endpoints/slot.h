@@ -19,21 +19,15 @@
  *            |          |
  *          NAMED      GONE        DST is what it was
  *
- * The commit is the only place where an entry of DST is replaced, and where it gets a backup
- * (slot.h). A commit that fails leaves the slot MADE, and DST as it was: the caller commits again
- * or drops it. Of HOW_LINK, a process that is killed leaves nothing, except between linkat(2) and
- * the rename.
+ * The commit is the only place where an entry of DST is replaced, and where it gets a backup. A
+ * commit that fails leaves the slot MADE, and DST as it was: the caller commits again or drops it.
+ * Of HOW_LINK, a process that is killed leaves nothing, except between linkat(2) and the rename.
  */
 #ifndef ENDPOINTS_SLOT_H
 #define ENDPOINTS_SLOT_H
 
 #include "endpoint.h"
-#include "part/private.h"
 #include "storage.h"
-
-#include <limits.h>
-#include <stdbool.h>
-#include <sys/stat.h>
 
 enum slot_how {
 	HOW_NONE,   /* no way is left */
@@ -195,7 +189,8 @@ struct backup {
 	char name[NAME_MAX + 1]; /* that the entry gets; empty: no backup is wanted */
 	bool numbered;           /* an older backup keeps its name: another number is chosen */
 	ino_t met;               /* what had the name when it was chosen; 0: nothing */
-	bool any; /* what gets the entry's name at the last moment is replaced, and kept, too */
+	bool keeps_another;      /* what gets the entry's name at the last moment is replaced, and
+				  * kept, too */
 	/* Chooses a name again, because another process has made the backup of this number, or
 	 * another entry that of this name. Returns 0, or -errno with the call. */
 	int (*choose)(struct backup *, struct failure *);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * The commit of a slot: what was made gets its name, and what it replaces its backup.
  */
-#define _GNU_SOURCE
-#include "io/io.h"
-#include "io/libc.h"
 #include "io/system.h"
 #include "slot.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
+
+/* The backup that is wanted of what is replaced, or NULL. */
+static struct backup *slot_backup(const struct slot *s)
+{
+	return s->backup && s->backup->name[0] ? s->backup : NULL;
+}
 
 /* On any other error, assume that the name exists. */
 static bool name_exists(int dir, const char *as)
@@ -45,35 +44,37 @@ static int rename_found(struct slot *s, int dir, const char *as, struct failure 
 {
 	if (s->how == HOW_PART)
 		return rename_part(s, dir, as, fail);
-	const bool any = s->backup && s->backup->name[0] && s->backup->any;
-	const int r = exchange_over(s->home, s->name, dir, as, s->found, any);
+	const struct backup *b = slot_backup(s);
+	const int r = exchange_over(s->home, s->name, dir, as, s->found, b && b->keeps_another);
 	if (r == -ENOTRECOVERABLE) /* it is not ours */
 		s->name[0] = '\0';
 	return r;
 }
 
-static int rename_once(struct slot *s, int dir, const char *as, struct failure *fail)
+static int rename_once(struct slot *s, enum slot_over over, int dir, const char *as,
+		       struct failure *fail)
 {
 	*fail = (struct failure){s->is.file ? "renameat" : "rename", STEP_RENAME};
-	return s->over == OVER_NOTHING ? private_rename_as(s->home, s->name, dir, as, fail)
-	       : s->over == OVER_FOUND ? rename_found(s, dir, as, fail)
-				       : rename_over(s, dir, as);
+	return over == OVER_NOTHING ? private_rename_as(s->home, s->name, dir, as, fail)
+	       : over == OVER_FOUND ? rename_found(s, dir, as, fail)
+				    : rename_over(s, dir, as);
 }
 
 #define RELEASE_MS 1000 /* to wait for storage that releases a closed file later */
 
 /* Some storage renames no file that is open: closes it and tries again. close(2) does not wait for
  * the release of a FUSE file. */
-static int rename_patiently(struct slot *s, int dir, const char *as, struct failure *fail)
+static int rename_patiently(struct slot *s, enum slot_over over, int dir, const char *as,
+			    struct failure *fail)
 {
-	int r = rename_once(s, dir, as, fail);
+	int r = rename_once(s, over, dir, as, fail);
 	if (r >= 0 || r == -EEXIST || r == -ENOTRECOVERABLE || !s->fd || s->how == HOW_LINK ||
 	    storage_is_known(dir))
 		return r;
 	int closed = fail_if(fail, slot_close(s), "close");
 	if (closed < 0)
 		return closed;
-	for (int ms = 1; (r = rename_once(s, dir, as, fail)) < 0 && r != -EEXIST &&
+	for (int ms = 1; (r = rename_once(s, over, dir, as, fail)) < 0 && r != -EEXIST &&
 			 r != -ENOTRECOVERABLE && ms < RELEASE_MS;
 	     ms *= 2)
 		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
@@ -81,9 +82,9 @@ static int rename_patiently(struct slot *s, int dir, const char *as, struct fail
 }
 
 /* Of a rename: other calls that return EEXIST have failed. */
-static int tell_taken(const struct slot *s, int r)
+static int taken_result(enum slot_over over, int r)
 {
-	return r == -EEXIST && s->over != OVER_ANY ? RESULT_TAKEN : r;
+	return r == -EEXIST && over != OVER_ANY ? RESULT_TAKEN : r;
 }
 
 /* At the last moment another entry has got the name: it has come out, and becomes a backup, too.
@@ -101,41 +102,19 @@ static int keep_another(struct slot *s, int dir, const char *as, struct failure 
  * free. */
 static int rename_backed_up(struct slot *s, int dir, const char *as, struct failure *fail)
 {
-	const enum slot_over over = s->over;
-	struct backup *b = s->backup;
-	if (over != OVER_FOUND || !b || !b->name[0])
-		return tell_taken(s, rename_patiently(s, dir, as, fail));
-	int r = tell_taken(s, backup_make(b, dir, as, s->found, fail));
+	struct backup *b = slot_backup(s);
+	enum slot_over over = s->over;
+	if (over != OVER_FOUND || !b)
+		return taken_result(over, rename_patiently(s, over, dir, as, fail));
+	int r = taken_result(over, backup_make(b, dir, as, s->found, fail));
 	if (r != 0)
 		return r;
-	s->over = b->stage == BACKUP_MOVED ? OVER_NOTHING : over;
-	r = tell_taken(s, rename_patiently(s, dir, as, fail));
-	s->over = over;
+	over = b->stage == BACKUP_MOVED ? OVER_NOTHING : over;
+	r = taken_result(over, rename_patiently(s, over, dir, as, fail));
 	if (r == RESULT_EXCHANGED)
 		r = keep_another(s, dir, as, fail);
 	backup_end(b, dir, as, r == 0);
 	return r;
-}
-
-/* Has another entry of the tree made what has the name now? OVER_FOUND replaces nothing but what
- * was found. */
-static bool is_rival(const struct slot *s, int dir, const char *as)
-{
-	struct stat now;
-	if (s->over == OVER_FOUND)
-		return s->rivals->is_made(s->rivals->arg, s->found);
-	return fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       s->rivals->is_made(s->rivals->arg, &now);
-}
-
-static bool meets_rival(const struct slot *s, int dir, const char *as)
-{
-	if (!s->rivals)
-		return false;
-	pthread_mutex_lock(s->rivals->lock);
-	const bool rival = is_rival(s, dir, as);
-	pthread_mutex_unlock(s->rivals->lock);
-	return rival;
 }
 
 static void lock_rivals(const struct slot *s)
@@ -150,6 +129,25 @@ static void unlock_rivals(const struct slot *s)
 		pthread_mutex_unlock(s->rivals->lock);
 }
 
+/* Has another entry of the tree made what has the name now? OVER_FOUND replaces nothing but what
+ * was found. */
+static bool is_rival(const struct slot *s, int dir, const char *as)
+{
+	struct stat now;
+	if (!s->rivals || s->over == OVER_FOUND)
+		return s->rivals && s->rivals->is_made(s->rivals->arg, s->found);
+	return fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       s->rivals->is_made(s->rivals->arg, &now);
+}
+
+static bool meets_rival(const struct slot *s, int dir, const char *as)
+{
+	lock_rivals(s);
+	const bool rival = is_rival(s, dir, as);
+	unlock_rivals(s);
+	return rival;
+}
+
 /* A file that had one name when it was opened is claimed: no rival replaces it. */
 static int rename_without_rival(struct slot *s, int dir, const char *as, struct failure *fail)
 {
@@ -157,8 +155,7 @@ static int rename_without_rival(struct slot *s, int dir, const char *as, struct 
 	if (claimed)
 		return rename_backed_up(s, dir, as, fail);
 	lock_rivals(s);
-	int r = s->rivals && is_rival(s, dir, as) ? RESULT_RIVAL
-						  : rename_backed_up(s, dir, as, fail);
+	int r = is_rival(s, dir, as) ? RESULT_RIVAL : rename_backed_up(s, dir, as, fail);
 	unlock_rivals(s);
 	return r;
 }
@@ -243,7 +240,7 @@ static int commit_file(struct slot *s, int dir, const char *as, struct failure *
 static int end_swap(struct slot *s, int dir, struct failure *fail)
 {
 	int r = 0;
-	if (s->backup && s->backup->name[0]) {
+	if (slot_backup(s)) {
 		lock_rivals(s);
 		r = backup_keep(s->backup, dir, s->name, dir, fail);
 		unlock_rivals(s);

@@ -5,22 +5,15 @@
  * receipt (socket.c). As SRC it closes after DST has committed: that close is the receipt for the
  * peer.
  */
-#define _GNU_SOURCE
 #include "socket.h"
-#include "error.h"
-#include "io/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define TIMEOUT_MS      60000
 #define GATHER_SIZE     (128 << 10) /* bytes: enough to wake up for, and still in the CPU's cache */
@@ -240,7 +233,7 @@ int socket_end_stream(struct endpoint *e, bool early, const struct fcopy_options
 		int err = errno, why = socket_get_option(e->fd, SO_ERROR);
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
-	r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
+	r = receipt_await(e->fd, true, socket_timeout_ms(options), options->cancel);
 	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the receiver to close", "recv", e->path,
@@ -363,7 +356,7 @@ int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *error)
  * "everything is acknowledged", so this file polls. */
 
 #define RECEIPT_SECONDS 2.0 /* how long a peer that has everything may keep its side open */
-#define POLL_MS_MAX     100 /* longest pause between two polls */
+#define POLL_MS_MAX     50  /* longest pause between two polls */
 #define POLL_READS      64  /* per poll: a flooding peer must not delay timeout and signals */
 
 bool receipt_is_early(int fd)
@@ -399,7 +392,7 @@ static int discard_input(int fd, struct peer *p)
 }
 
 /* Polls the peer once. Returns 1: it is done, 0: wait, or -errno. */
-static int poll_peer(int fd, struct peer *p, int timeout_ms)
+static int poll_peer(int fd, bool closes, struct peer *p, int timeout_ms)
 {
 	int unsent;
 	double now = io_now();
@@ -412,15 +405,15 @@ static int poll_peer(int fd, struct peer *p, int timeout_ms)
 		p->since = now;
 	p->unsent = unsent;
 	if (unsent == 0)
-		return p->ended || now - p->since >= RECEIPT_SECONDS;
+		return !closes || p->ended || now - p->since >= RECEIPT_SECONDS;
 	return timeout_ms > 0 && now - p->since >= timeout_ms / 1e3 ? -ETIMEDOUT : 0;
 }
 
-int receipt_await(int fd, int timeout_ms, const volatile int *cancel)
+int receipt_await(int fd, bool closes, int timeout_ms, const volatile int *cancel)
 {
 	struct peer peer = {.unsent = -1};
 	int r, pause_ms = 1;
-	while ((r = poll_peer(fd, &peer, timeout_ms)) == 0) {
+	while ((r = poll_peer(fd, closes, &peer, timeout_ms)) == 0) {
 		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
 			return -EINTR;
 		struct pollfd p = {.fd = peer.ended ? -1 : fd, .events = POLLIN};

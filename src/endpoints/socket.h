@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stream sockets, whatever their address family. Private to src/endpoints.
- */
-#ifndef ENDPOINTS_SOCKET_H
-#define ENDPOINTS_SOCKET_H
-
-#include "endpoint.h"
-
-#include <string.h>
-#include <sys/socket.h>
-
-/* Operands that are not paths. Each kind is a row in the table of stream.c. Private to
+ * Operands that are not paths, and stream sockets, whatever their address family. Private to
  * src/endpoints.
  *
- * To add an address that becomes a stream socket (others: the top of endpoint.h):
+ * Each kind of operand is a row in the table of source.c. To add an address that becomes a stream
+ * socket (others: the top of endpoint.h):
  * 1. NAME.c: the functions of struct stream, after the model of tcp.c, or http.c for requests.
- *    stream.c and this file: one row.
+ *    source.c and this file: one row.
  * 2. Describe it in src/man/fcopy.1, src/cli/help.c, the comment of fcopy_copy() in
  *    include/fcopy.h, and the map in fcopy.c. If such a socket cannot be reset, its peer cannot
  *    distinguish a failed copy from a complete one: state this in STREAMS of fcopy(1).
  * 3. Tests: tests/cli/sockets.bats, tests/check/rules_test.c, tests/cmocka/sockets_test.c,
  *    tests/fuzz/command_line.dict, and endpoints_check() in tests/fuzz/endpoints.c: otherwise the
  *    fuzzer opens what the address names.
- * 4. If it listens: print_reachable() in src/show/listening.c prints the command of the peer. */
+ * 4. If it listens: print_reachable() in src/show/listening.c prints the command of the peer.
+ */
+#ifndef ENDPOINTS_SOCKET_H
+#define ENDPOINTS_SOCKET_H
+
+#include "endpoint.h"
+
+#include <sys/socket.h>
 
 static inline bool starts_with(const char *text, const char *prefix)
 {
@@ -113,9 +111,9 @@ bool tcp_is_any_port(const char *address);
 /* socket.c: has the peer closed or half-closed its side? To be asked before shutdown(2): a close
  * that the peer sent before our end of stream does not confirm anything. */
 bool receipt_is_early(int fd);
-/* Waits, after the half-close of fd, until the peer closes. Returns 1 if it did; 0 if it has
- * acknowledged every byte and stays open; or -errno: -ETIMEDOUT after timeout_ms without progress
- * (negative: no limit), -EINTR if *cancel becomes non-zero. */
-int receipt_await(int fd, int timeout_ms, const volatile int *cancel);
+/* Waits until the peer has acknowledged every byte; closes: after the half-close of fd, until it
+ * closes. Returns 1 if it did; 0 if it stays open; or -errno: -ETIMEDOUT after timeout_ms without
+ * progress (negative: no limit), -EINTR if *cancel becomes non-zero. */
+int receipt_await(int fd, bool closes, int timeout_ms, const volatile int *cancel);
 
 #endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tcp:HOST:PORT and tcp-listen:[HOST:]PORT: from the operand's text to a socket.
  */
-#define _GNU_SOURCE
-#include "error.h"
-#include "io/io.h"
 #include "socket.h"
 
 #include <ctype.h>
@@ -11,8 +8,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define CONNECT "tcp:"
 #define LISTEN  "tcp-listen:"

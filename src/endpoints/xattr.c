@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Extended attributes.
  */
-#define _GNU_SOURCE
-#include "xattr.h"
-#include "io/io.h"
+#include "attributes.h"
 #include "io/hash.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #ifndef SYS_listxattrat     /* Linux 6.13; the headers may be older */
 #define SYS_listxattrat 465 /* the same on every machine but Alpha */
@@ -238,8 +231,6 @@ uint64_t xattr_sum(int fd)
 
 /* ACLs as permissions. */
 
-#define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
-
 /* The permissions of a default ACL, as posix_acl_create_masq() in fs/posix_acl.c combines them with
  * the mode of a new file: the mask, if there is one, limits the group bits. */
 static mode_t mode_of_acl(const struct posix_acl_xattr_entry *entry, size_t count)
@@ -264,11 +255,11 @@ static mode_t mode_of_acl(const struct posix_acl_xattr_entry *entry, size_t coun
 
 bool acl_default_mode(int dir, mode_t *mode)
 {
-	_Alignas(8) char value[VALUE_MAX];
+	_Alignas(8) char value[XATTR_VALUE];
 	const struct posix_acl_xattr_header *acl = (const void *)value;
 	const size_t head = sizeof(*acl);
-	ssize_t n = getxattr(dir == AT_FDCWD ? "." : io_proc_path(dir).text,
-			     "system.posix_acl_default", value, sizeof(value));
+	ssize_t n = getxattr(dir == AT_FDCWD ? "." : io_proc_path(dir).text, XATTR_DEFAULT, value,
+			     sizeof(value));
 	if (n < (ssize_t)head || le32toh(acl->a_version) != POSIX_ACL_XATTR_VERSION)
 		return false;
 	*mode = mode_of_acl((const void *)(value + head),
@@ -276,13 +267,15 @@ bool acl_default_mode(int dir, mode_t *mode)
 	return true;
 }
 
-mode_t acl_group_mode(const void *value, size_t size, mode_t mode)
+mode_t acl_mode_without(const struct xattr_file *f, mode_t mode)
 {
-	const struct posix_acl_xattr_header *acl = value;
+	_Alignas(8) char value[XATTR_VALUE];
+	const struct posix_acl_xattr_header *acl = (const void *)value;
 	const struct posix_acl_xattr_entry *entry = (const void *)(acl + 1);
-	if (size < sizeof(*acl) || le32toh(acl->a_version) != POSIX_ACL_XATTR_VERSION)
+	const ssize_t size = xattr_get(f, XATTR_ACL, value);
+	if (size < (ssize_t)sizeof(*acl) || le32toh(acl->a_version) != POSIX_ACL_XATTR_VERSION)
 		return mode;
-	for (size_t n = (size - sizeof(*acl)) / sizeof(*entry); n > 0; n--, entry++)
+	for (size_t n = ((size_t)size - sizeof(*acl)) / sizeof(*entry); n > 0; n--, entry++)
 		if (le16toh(entry->e_tag) == ACL_GROUP_OBJ)
 			mode &= ~(mode_t)070 | (le16toh(entry->e_perm) & 07) << 3;
 	return mode;

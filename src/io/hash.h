@@ -61,6 +61,8 @@ struct table {
 struct table_row *table_find(const struct table *, uint64_t key);
 /* Returns the row of this key, which may be a new one of zeros; NULL: there is no memory. */
 struct table_row *table_add(struct table *, uint64_t key);
+/* Removes a row of the table. Others may move. */
+void table_remove(struct table *, struct table_row *);
 void table_free(struct table *);
 
 #endif

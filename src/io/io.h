@@ -21,6 +21,21 @@ static inline bool same_inode(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+static inline bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static inline bool same_mtime(const struct stat *a, const struct stat *b)
+{
+	return same_time(a->st_mtim, b->st_mtim);
+}
+
+static inline bool same_ctime(const struct stat *a, const struct stat *b)
+{
+	return same_time(a->st_ctim, b->st_ctim);
+}
+
 #define IO_AT_POSITION ((off_t)-1) /* use and move the descriptor's file offset */
 #define IO_UNCACHED    0x80        /* RWF_DONTCACHE, Linux 6.14: the headers may be older */
 

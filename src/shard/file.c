@@ -181,7 +181,7 @@ static int file_check(struct job *j)
 {
 	struct shard_file *f = j->owner;
 	struct copy *c = f->copy;
-	return replace_check(&c->dst, c->options, &c->report->error);
+	return replace_check(&c->dst, &c->report->error);
 }
 
 /* Empty: without bytes of a copy, a hidden part can be removed. */

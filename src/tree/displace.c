@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
-#include "endpoints/same.h"
 #include "endpoints/slot.h"
 #include "io/io.h"
 #include "io/system.h"
@@ -153,7 +152,7 @@ static int displace_prepare(struct worker *w, const struct entry *e, struct disp
 	struct tree *t = w->tree;
 	d->worker = w;
 	d->entry = e;
-	d->backup = (struct backup){.any = !t->options->confirm && !t->options->update,
+	d->backup = (struct backup){.keeps_another = !t->options->confirm && !t->options->update,
 				    .choose = displace_choose_again,
 				    .note = displace_note,
 				    .arg = d};

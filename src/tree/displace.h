@@ -78,7 +78,7 @@ static inline void displace_none(struct displaced *d)
 {
 	d->backup.name[0] = d->cleared.name[0] = '\0';
 	d->backup.left = 0;
-	d->backup.any = false;
+	d->backup.keeps_another = false;
 }
 
 /* Asks, clears and chooses the name of the backup, as w->decision says. Returns false if the

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
-#include "endpoints/same.h"
 #include "endpoints/slot.h"
 #include "entry.h"
 #include "io/io.h"

@@ -6,7 +6,6 @@
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
-#include "endpoints/same.h"
 #include "endpoints/slot.h"
 #include "io/io.h"
 #include "io/system.h"

@@ -5,7 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "directory.h"
-#include "endpoints/xattr.h"
+#include "endpoints/attributes.h"
 #include "io/io.h"
 #include "report.h"
 

@@ -2,9 +2,7 @@
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
 #define _GNU_SOURCE
-#include "endpoints/equal.h"
 #include "endpoints/error.h"
-#include "endpoints/same.h"
 #include "entry.h"
 #include "io/io.h"
 #include "io/system.h"
