@@ -2,14 +2,11 @@
  * Asks a file system, before the first byte is copied, what it can rename, and whether a
  * mode can be set later: afterwards a copy that cannot get its name would be lost.
  */
-#define _GNU_SOURCE
 #include "storage.h"
 #include "endpoint.h"
 #include "io/system.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #define SECOND_NS ((int64_t)1000000000)
 
@@ -53,11 +50,19 @@ static bool rename_closed(int dir, const char *from, const char *to, bool *able)
 	return learned;
 }
 
-/* err: of the first hidden name that could not be removed. Other processes may remove one. */
-static void remove_hidden(int dir, const char *name, int flags, int *err)
+/* Hidden names with which a file system is asked, and its answers. */
+struct probe {
+	int dir;
+	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
+	unsigned asked, able; /* sets of enum storage_ability */
+	int left;             /* errno: the first name that could not be removed */
+};
+
+/* Other processes may remove one. */
+static void remove_hidden(struct probe *p, int dir, const char *name, int flags)
 {
-	if (unlinkat(dir, name, flags) < 0 && errno != ENOENT && *err == 0)
-		*err = errno;
+	if (unlinkat(dir, name, flags) < 0 && errno != ENOENT && p->left == 0)
+		p->left = errno;
 }
 
 static bool create_hidden(int dir, const char *name)
@@ -99,127 +104,124 @@ static int open_hidden(int dir, const char *name)
 }
 
 /* gcsfuse can be set up to rename only empty directories, and with its write cache rclone returns
- * EIO for the files of a renamed directory until it has uploaded them. The file is made, read and
- * removed by the descriptor of its directory. */
-static bool probe_full_directory(int dir, const char *from, const char *to, bool *readable,
-				 int *left)
+ * EIO for the files of a renamed directory until it has uploaded them. The directory is `b`. The
+ * file is made, read and removed by the descriptor of its directory. */
+static bool probe_full_directory(struct probe *p, bool *able)
 {
 	const char *const file = "f";
-	bool able;
-	int fd = open_hidden(dir, from);
+	int fd = open_hidden(p->dir, p->b);
+	*able = false;
 	if (fd < 0 || !create_hidden(fd, file)) {
 		if (fd >= 0)
 			close(fd);
 		return false; /* the copy will fail, too */
 	}
-	const bool learned = rename_closed(dir, from, to, &able);
-	*readable = able && is_readable(fd, file);
+	const bool learned = rename_closed(p->dir, p->b, p->a, able);
 	/* Only under its first name does rclone forget the upload of the file. */
-	if (able && !*readable)
-		able = renameat(dir, to, dir, from) < 0;
-	remove_hidden(fd, file, 0, left);
+	if (*able && !is_readable(fd, file)) {
+		*able = false;
+		(void)!renameat(p->dir, p->a, p->dir, p->b);
+	}
+	remove_hidden(p, fd, file, 0);
 	close(fd);
-	remove_hidden(dir, able ? to : from, AT_REMOVEDIR, left);
 	return learned;
 }
 
-/* Each probe returns false if nothing was learned. full: also a directory that is not empty. */
-static bool probe_directory(int dir, const char *a, const char *b, bool full, bool *able,
-			    bool *same, int *left)
+#define OF_FULL (STORAGE_RENAMES_DIRECTORIES | STORAGE_KEEPS_INODES)
+
+/* full: also a directory that is not empty. A file system that renames directories renames files,
+ * too. */
+static void probe_directory(struct probe *p, bool full)
 {
 	struct stat before, after;
-	if (mkdirat(dir, a, 0700) < 0)
-		return false;
-	bool known = full && fstatat(dir, a, &before, AT_SYMLINK_NOFOLLOW) == 0;
-	bool learned = rename_hidden(dir, a, b, able);
-	*same = *able && known && fstatat(dir, b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
-		before.st_ino == after.st_ino;
-	if (*able && full)
-		learned = probe_full_directory(dir, b, a, able, left);
-	remove_hidden(dir, a, AT_REMOVEDIR, left);
-	remove_hidden(dir, b, AT_REMOVEDIR, left);
-	return learned;
+	bool able;
+	if (mkdirat(p->dir, p->a, 0700) < 0)
+		return;
+	const bool known = full && fstatat(p->dir, p->a, &before, AT_SYMLINK_NOFOLLOW) == 0;
+	bool learned = rename_hidden(p->dir, p->a, p->b, &able);
+	const bool same = able && known &&
+			  fstatat(p->dir, p->b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
+			  before.st_ino == after.st_ino;
+	if (able && full)
+		learned = probe_full_directory(p, &able);
+	remove_hidden(p, p->dir, p->a, AT_REMOVEDIR);
+	remove_hidden(p, p->dir, p->b, AT_REMOVEDIR);
+	if (learned)
+		p->asked = (full ? OF_FULL : 0) | (able ? STORAGE_RENAMES_FILES : 0);
+	if (able)
+		p->able = p->asked & ~(unsigned)(same ? 0 : STORAGE_KEEPS_INODES);
 }
 
-static bool probe_files(int dir, const char *a, const char *b, bool *renames, bool *replaces,
-			int *left)
+static void probe_files(struct probe *p)
 {
-	if (!create_hidden(dir, a))
-		return false;
-	bool learned = rename_closed(dir, a, b, renames);
-	if (!*renames) {
-		remove_hidden(dir, a, 0, left);
-		return learned;
+	bool renames, replaces = false;
+	if (!create_hidden(p->dir, p->a))
+		return;
+	bool learned = rename_closed(p->dir, p->a, p->b, &renames);
+	if (renames)
+		learned = create_hidden(p->dir, p->a) &&
+			  rename_closed(p->dir, p->a, p->b, &replaces);
+	remove_hidden(p, p->dir, p->a, 0);
+	remove_hidden(p, p->dir, p->b, 0);
+	if (learned) {
+		p->asked |= STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;
+		p->able |= (renames ? STORAGE_RENAMES_FILES : 0) |
+			   (replaces ? STORAGE_REPLACES_FILES : 0);
 	}
-	bool both = create_hidden(dir, a);
-	learned = both && rename_closed(dir, a, b, replaces);
-	if (both && !*replaces)
-		remove_hidden(dir, a, 0, left);
-	remove_hidden(dir, b, 0, left);
-	return learned;
 }
 
 /* Fixed modes may be equal to those that are asked for: only a change proves that modes are stored.
  * Likewise owners. */
-static bool probe_modes(int dir, const char *name, bool *able, bool *owners, int *left)
+static void probe_modes(struct probe *p)
 {
 	struct stat first, second, third;
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = openat(p->dir, p->a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return false;
+		return;
 	(void)!write(fd, "\n", 1); /* as in create_hidden */
-	*able = fchmod(fd, 0640) == 0 && fstat(fd, &first) == 0 && fchmod(fd, 0600) == 0 &&
-		fstat(fd, &second) == 0 && (first.st_mode & 07777) == 0640 &&
-		(second.st_mode & 07777) == 0600;
-	*owners = fstat(fd, &first) == 0 && fchown(fd, first.st_uid + 1, first.st_gid + 1) == 0 &&
-		  fstat(fd, &third) == 0 && third.st_uid == first.st_uid + 1 &&
-		  third.st_gid == first.st_gid + 1;
+	p->asked = STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS;
+	if (fchmod(fd, 0640) == 0 && fstat(fd, &first) == 0 && fchmod(fd, 0600) == 0 &&
+	    fstat(fd, &second) == 0 && (first.st_mode & 07777) == 0640 &&
+	    (second.st_mode & 07777) == 0600)
+		p->able |= STORAGE_CHANGES_MODES;
+	if (fstat(fd, &first) == 0 && fchown(fd, first.st_uid + 1, first.st_gid + 1) == 0 &&
+	    fstat(fd, &third) == 0 && third.st_uid == first.st_uid + 1 &&
+	    third.st_gid == first.st_gid + 1)
+		p->able |= STORAGE_CHANGES_OWNERS;
 	close(fd);
-	remove_hidden(dir, name, 0, left);
-	return true;
+	remove_hidden(p, p->dir, p->a, 0);
 }
 
-/* A file system that renames directories renames files, too. Returns what was learned. */
-static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *able, int *left)
+static struct probe storage_probe(int dir, enum storage_ability wanted)
 {
-	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
-	bool renames = false, replaces = false, directories = false, modes = false, same = false;
-	bool owners = false;
-	unsigned asked = 0;
-	if (temporary_draw(a) < 0 || temporary_draw(b) < 0)
-		return 0;
+	struct probe p = {.dir = dir};
+	const bool full = wanted & OF_FULL;
+	if (temporary_draw(p.a) < 0 || temporary_draw(p.b) < 0)
+		return p;
 	if (wanted & (STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)) {
-		if (!probe_modes(dir, a, &modes, &owners, left))
-			return 0;
-		*able = (modes ? STORAGE_CHANGES_MODES : 0) | (owners ? STORAGE_CHANGES_OWNERS : 0);
-		return STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS;
+		probe_modes(&p);
+		return p;
 	}
-	const unsigned of_full = STORAGE_RENAMES_DIRECTORIES | STORAGE_KEEPS_INODES;
-	const bool full = wanted & of_full;
-	if (wanted != STORAGE_REPLACES_FILES &&
-	    probe_directory(dir, a, b, full, &directories, &same, left))
-		asked = (full ? of_full : 0) | (directories ? STORAGE_RENAMES_FILES : 0);
-	*able = directories ? asked & ~(same ? 0 : STORAGE_KEEPS_INODES) : 0;
-	if (asked & wanted || full || !probe_files(dir, a, b, &renames, &replaces, left))
-		return asked;
-	*able |= (renames ? STORAGE_RENAMES_FILES : 0) | (replaces ? STORAGE_REPLACES_FILES : 0);
-	return asked | STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;
+	if (wanted != STORAGE_REPLACES_FILES)
+		probe_directory(&p, full);
+	if (!(p.asked & wanted) && !full)
+		probe_files(&p);
+	return p;
 }
 
-/* The entry of this file system; the caller holds the lock. More than STORAGE_SYSTEMS share the
- * last one. */
-static unsigned storage_find(struct storage *s, dev_t dev)
+/* Locks what is known, and returns the entry of this file system. More than STORAGE_SYSTEMS share
+ * the last one. */
+static struct fs *storage_lock(struct storage *s, dev_t dev)
 {
 	unsigned i = 0;
-	while (i < s->count && s->system[i].dev != dev)
+	pthread_mutex_lock(&s->lock);
+	while (i < s->count && i < STORAGE_SYSTEMS - 1 && s->system[i].dev != dev)
 		i++;
-	if (i == STORAGE_SYSTEMS)
-		i = STORAGE_SYSTEMS - 1;
 	if (i == s->count || s->system[i].dev != dev)
 		s->system[i] = (struct fs){.dev = dev};
 	if (i == s->count)
 		__atomic_store_n(&s->count, i + 1, __ATOMIC_RELEASE);
-	return i;
+	return &s->system[i];
 }
 
 /* Where no probe is possible. */
@@ -242,21 +244,19 @@ static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted,
 {
 	struct storage once = STORAGE_INITIALIZER;
 	struct stat st;
-	unsigned able = 0;
 	if (fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
 		return true;
 	s = s ? s : &once;
-	pthread_mutex_lock(&s->lock);
-	struct fs *fs = &s->system[storage_find(s, st.st_dev)];
+	struct fs *fs = storage_lock(s, st.st_dev);
 	const bool known = system_type_has(storage_type(fs, dir), has);
 	if (!known && !(fs->asked & wanted)) {
-		int left = 0;
-		fs->asked |= storage_probe(dir, wanted, &able, &left);
-		fs->able |= able;
-		if (left) { /* more probes would leave more: the copy itself will show */
+		const struct probe p = storage_probe(dir, wanted);
+		fs->asked |= p.asked;
+		fs->able |= p.able;
+		if (p.left) { /* more probes would leave more: the copy itself will show */
 			fs->able |= STORAGE_ASSUMED & ~fs->asked;
 			fs->asked |= STORAGE_ASSUMED | STORAGE_KEEPS_INODES;
-			s->left = left;
+			s->left = p.left;
 		}
 	}
 	bool can = known || !(fs->asked & wanted) || fs->able & wanted;
@@ -293,9 +293,7 @@ static bool storage_has(struct storage *s, int fd, dev_t dev, enum system_proper
 	const unsigned *known = storage_known_type(s, dev);
 	if (known)
 		return system_type_has(*known, property);
-	pthread_mutex_lock(&s->lock);
-	const bool has = system_type_has(storage_type(&s->system[storage_find(s, dev)], fd),
-					 property);
+	const bool has = system_type_has(storage_type(storage_lock(s, dev), fd), property);
 	pthread_mutex_unlock(&s->lock);
 	return has;
 }
@@ -315,8 +313,7 @@ enum storage_link storage_link_call(struct storage *s, dev_t dev, bool *listed)
 {
 	if (!s || dev == 0)
 		return LINK_UNKNOWN;
-	pthread_mutex_lock(&s->lock);
-	const struct fs *fs = &s->system[storage_find(s, dev)];
+	const struct fs *fs = storage_lock(s, dev);
 	const enum storage_link link = fs->link;
 	*listed = fs->listed;
 	pthread_mutex_unlock(&s->lock);
@@ -327,8 +324,7 @@ void storage_note_link(struct storage *s, dev_t dev, enum storage_link link, boo
 {
 	if (!s || dev == 0)
 		return;
-	pthread_mutex_lock(&s->lock);
-	struct fs *fs = &s->system[storage_find(s, dev)];
+	struct fs *fs = storage_lock(s, dev);
 	fs->link = link;
 	fs->listed = listed;
 	pthread_mutex_unlock(&s->lock);
@@ -338,11 +334,7 @@ enum storage_close storage_at_close(struct storage *s, dev_t dev)
 {
 	if (!s)
 		return CLOSE_UNKNOWN;
-	pthread_mutex_lock(&s->lock);
-	const unsigned i = storage_find(s, dev);
-	enum storage_close known = !(s->system[i].asked & STORAGE_KEEPS_TIMES) ? CLOSE_UNKNOWN
-				   : s->system[i].able & STORAGE_KEEPS_TIMES   ? CLOSE_KEEPS_TIMES
-									     : CLOSE_CHANGES_TIMES;
+	const enum storage_close known = storage_lock(s, dev)->close;
 	pthread_mutex_unlock(&s->lock);
 	return known;
 }
@@ -351,14 +343,12 @@ void storage_note_close(struct storage *s, dev_t dev, bool keeps_times)
 {
 	if (!s)
 		return;
-	pthread_mutex_lock(&s->lock);
-	const unsigned i = storage_find(s, dev);
+	struct fs *fs = storage_lock(s, dev);
 	/* A file that was not written may keep its time where others do not. */
 	if (!keeps_times)
-		s->system[i].able &= ~(unsigned)STORAGE_KEEPS_TIMES;
-	else if (!(s->system[i].asked & STORAGE_KEEPS_TIMES))
-		s->system[i].able |= STORAGE_KEEPS_TIMES;
-	s->system[i].asked |= STORAGE_KEEPS_TIMES;
+		fs->close = CLOSE_CHANGES_TIMES;
+	else if (fs->close == CLOSE_UNKNOWN)
+		fs->close = CLOSE_KEEPS_TIMES;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -408,8 +398,7 @@ struct storage_times storage_times(struct storage *s, int fd, dev_t dev)
 {
 	struct storage once = STORAGE_INITIALIZER;
 	s = s ? s : &once;
-	pthread_mutex_lock(&s->lock);
-	struct fs *fs = &s->system[storage_find(s, dev)];
+	struct fs *fs = storage_lock(s, dev);
 	if (!fs->times.known) {
 		const unsigned type = storage_type(fs, fd);
 		fs->times = (struct storage_times){

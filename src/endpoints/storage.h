@@ -10,19 +10,16 @@
 #include "part/private.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum storage_ability {
 	STORAGE_RENAMES_FILES = 1 << 0,
 	STORAGE_REPLACES_FILES = 1 << 1, /* renames a file onto another one */
 	STORAGE_RENAMES_DIRECTORIES = 1 << 2,
-	STORAGE_CHANGES_MODES = 1 << 3, /* chmod has an effect */
-	STORAGE_KEEPS_TIMES = 1 << 4,
-	STORAGE_KEEPS_INODES = 1 << 5,   /* a directory that is renamed has the same inode number */
-	STORAGE_CHANGES_OWNERS = 1 << 6, /* chown has an effect, for this user */
+	STORAGE_CHANGES_MODES = 1 << 3,  /* chmod has an effect */
+	STORAGE_KEEPS_INODES = 1 << 4,   /* a directory that is renamed has the same inode number */
+	STORAGE_CHANGES_OWNERS = 1 << 5, /* chown has an effect, for this user */
 };
 
 /* Does it change the modification time of a file when that is closed? */
@@ -61,6 +58,7 @@ struct fs {
 	dev_t dev;
 	bool typed;    /* its type was asked for; atomic */
 	unsigned type; /* 0: unknown */
+	enum storage_close close;
 	enum storage_link link;
 	bool listed;          /* listxattr(2) there names all attributes */
 	unsigned asked, able; /* sets of enum storage_ability */
