@@ -143,7 +143,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 	/* To open one FIFO as both would wait for a writer for ever. */
 	if (r == 0 && S_ISFIFO(src->place.st.st_mode) && dst->kind == OPERAND_DEVICE)
 		r = decide_copy(c, src, &src->place.st, dst);
-	if (r == 0 && (r = source_open(&c->src, src, e)) < 0)
+	if (r == 0 && (r = source_open(&c->src, src, c->options, e)) < 0)
 		c->report->dst[0] = '\0';
 	if (r != 0)
 		return r;
@@ -170,7 +170,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return copy_run(c);
 	}
 	/* Kept: no failure, and a socket of the caller stays usable. */
-	if (r != RESULT_SKIPPED || c->src.ops->commit(&c->src, c->options, e) < 0)
+	if (r != RESULT_SKIPPED || c->src.ops->commit(&c->src, e) < 0)
 		c->src.ops->abort(&c->src);
 	return r;
 }

@@ -163,7 +163,7 @@ int copy_commit(struct copy *c)
 	const double start = c->many ? 0 : io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	const int held = copy_hold(c);
-	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
+	int r = c->dst.ops->commit(&c->dst, &c->report->error);
 	if (held >= 0)
 		r = copy_look_again(c, held, r);
 	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
@@ -186,7 +186,7 @@ static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_AD
 	const char *address = endpoint_listens(e);
 	if (address)
 		copy_notify(c, FCOPY_EVENT_LISTENING, NULL, address);
-	int r = e->ops->start(e, c->options, &c->report->error);
+	int r = e->ops->start(e, &c->report->error);
 	if (!endpoint_listens(e))
 		snprintf(peer, FCOPY_ADDRESS_MAX, "%s", e->ops->peer(e));
 	return r;
@@ -233,14 +233,14 @@ static int begin_upload(struct copy *c)
 	c->last = count > 0 && count < (uint64_t)length ? (off_t)count : length;
 	expect_size(c);
 	int r = c->options->force ? 0 : space_require(c);
-	return r < 0 ? r : c->src.ops->proceed(&c->src, c->options, &c->report->error);
+	return r < 0 ? r : c->src.ops->proceed(&c->src, &c->report->error);
 }
 
 /* DST is complete: a peer that does not receive the confirmation is no failure of the copy. */
 static void reply(struct copy *c, int outcome)
 {
 	c->report->skipped = outcome == RESULT_SKIPPED;
-	int r = c->src.ops->reply ? c->src.ops->reply(&c->src, c->options, c->report) : 0;
+	int r = c->src.ops->reply ? c->src.ops->reply(&c->src, c->report) : 0;
 	if (outcome == 0 && r < 0)
 		copy_warn(c, c->src.path, -r, "the client may not know that its file was stored",
 			  FCOPY_ADVICE_NONE);
@@ -270,7 +270,7 @@ static void end_destination(struct copy *c, int r)
 
 static void warn_about_doubt(const struct copy *c)
 {
-	const char *why = c->src.ops->doubt ? c->src.ops->doubt(&c->src, c->options) : NULL;
+	const char *why = c->src.ops->doubt ? c->src.ops->doubt(&c->src) : NULL;
 	if (why)
 		copy_warn(c, c->src.path, EPROTO, why, FCOPY_ADVICE_NONE);
 }
@@ -314,7 +314,7 @@ static int end_source(struct copy *c, int r)
 		return r;
 	reply(c, r);
 	if (r == 0)
-		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
+		r = c->src.ops->commit(&c->src, &c->report->error);
 	if (r != 0)
 		c->src.ops->abort(&c->src);
 	return r;

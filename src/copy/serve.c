@@ -116,7 +116,7 @@ static void serve_request(struct client *k)
 	const struct offer offer = {s->file, s->name, s->count};
 	struct demand d;
 	struct fcopy_error *error = &k->report.error;
-	int r = c->dst.ops->answer(&c->dst, &offer, &k->options, &d, error);
+	int r = c->dst.ops->answer(&c->dst, &offer, &d, error);
 	k->report.http = d.http;
 	if (r > 0) {
 		k->options.progress = watch(s);
@@ -267,7 +267,7 @@ static int open_file(struct service *s, const struct operand *src, const struct 
 		error->advice = FCOPY_ADVICE_USAGE; /* no client could be served */
 		return r;
 	}
-	r = source_open(file, src, error);
+	r = source_open(file, src, s->options, error);
 	if (r < 0 && error->advice == FCOPY_ADVICE_RECURSIVE) /* a server has no -r */
 		error->advice = FCOPY_ADVICE_NONE;
 	return r;

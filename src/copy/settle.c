@@ -229,7 +229,7 @@ static int finish_copy(struct copy *c, bool *metadata)
 	*metadata = false;
 	int r = check_written(c);
 	if (r == 0 && c->dst.ops->finish)
-		r = c->dst.ops->finish(&c->dst, c->options, &c->report->error);
+		r = c->dst.ops->finish(&c->dst, &c->report->error);
 	*metadata = r == RESULT_CHANGED;
 	if (r >= 0 && c->dst.mode_lost && !(c->options->preserve & FCOPY_ATTR_MODE)) {
 		struct fcopy_error e;

@@ -39,10 +39,8 @@ static void file_release(struct endpoint *e)
 	place_close(&file_of(e)->place);
 }
 
-static int file_finish(struct endpoint *e, const struct fcopy_options *options,
-		       struct fcopy_error *error)
+static int file_finish(struct endpoint *e, struct fcopy_error *error)
 {
-	(void)options;
 	return e->finishes ? replace_finish(e, error) : 0;
 }
 
@@ -53,10 +51,8 @@ static int file_close(struct endpoint *e, struct fcopy_error *error)
 	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
 }
 
-static int file_commit(struct endpoint *e, const struct fcopy_options *options,
-		       struct fcopy_error *error)
+static int file_commit(struct endpoint *e, struct fcopy_error *error)
 {
-	(void)options;
 	struct file *f = file_of(e);
 	int r = HOW_IS(&f->slot, HOW_INVISIBLE) ? 0 : file_close(e, error);
 	if (r == 0 && HOW_IS(&f->slot, HOW_INVISIBLE | HOW(SWAP)))
@@ -148,7 +144,7 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 static int check_links(const struct endpoint *e, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	if (!p->exists || file_options(e)->force ||
+	if (!p->exists || e->options->force ||
 	    (file_has(e, DESTINATION_REPLACES_LINKS) && p->target < 0))
 		return 0;
 	return error_refuse(error, e->path, EMLINK,
@@ -162,8 +158,7 @@ static int file_check(struct endpoint *e, struct fcopy_error *error)
 	const struct slot *s = &file_of(e)->slot;
 	const bool replaces = HOW_IS(s, HOW_INVISIBLE);
 	int r = 0;
-	if (s->is.linked && !s->is.scratch &&
-	    (s->how == HOW_SWAP || in_place_always(file_options(e))))
+	if (s->is.linked && !s->is.scratch && (s->how == HOW_SWAP || in_place_always(e->options)))
 		r = check_links(e, error);
 	return r < 0 || !replaces ? r : replace_check(e, error);
 }
@@ -199,7 +194,7 @@ static bool file_choose_another(struct endpoint *e, int r, struct fcopy_error *e
 static int open_directory(struct endpoint *e)
 {
 	struct file *f = file_of(e);
-	if (!file_options(e)->fsync || file_options(e)->scratch || f->directory >= 0)
+	if (!e->options->fsync || e->options->scratch || f->directory >= 0)
 		return 0;
 	f->directory = openat(f->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return f->directory < 0 ? -1 : 0;
@@ -259,12 +254,11 @@ static int file_open(struct endpoint *e, const struct endpoint *src, struct fcop
 static void file_choose(struct endpoint *e, const struct place *p, const char *path,
 			const struct fcopy_options *options, unsigned flags)
 {
-	*e = (struct endpoint){.fd = -1, .path = path};
+	*e = (struct endpoint){.fd = -1, .path = path, .options = options};
 	struct file *f = file_of(e);
 	const bool displaced = flags & DESTINATION_REPLACES_ALL && p->exists,
 		   regular = S_ISREG(p->st.st_mode);
 	*f = file_state();
-	f->options = options;
 	f->place = *p;
 	f->place.exists &= !displaced && !(options->scratch);
 	f->place.symlink &= !(flags & DESTINATION_REPLACES_ALL);
@@ -339,6 +333,7 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 {
 	if (dst->kind == OPERAND_STREAM) {
 		int r = stream_open(e, dst->path, STDOUT_FILENO, error);
+		e->options = options;
 		return r == 0 ? check_alias(e, src, error) : r;
 	}
 	if (dst->kind != OPERAND_FAILED)

@@ -23,7 +23,7 @@ struct endpoint;
 struct backup;
 struct storage;
 
-#define ENDPOINT_STATE 624 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE 616 /* bytes: of struct file, or of struct connection */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -59,12 +59,12 @@ struct demand {
  * leaves_name stands for the result NULL, OLD_NONE, RECEIPT_NEVER or false. */
 struct endpoint_ops {
 	/* Connects, or waits for the peer, once both ends are open. */
-	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	int (*start)(struct endpoint *, struct fcopy_error *);
 	/* After the last byte, before flush and commit. Also returns RESULT_CHANGED. */
-	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	int (*finish)(struct endpoint *, struct fcopy_error *);
 	/* Also returns RESULT_SKIPPED or RESULT_RIVAL; the caller then calls abort, too. Or
 	 * RESULT_TAKEN; the caller calls abort, or destination_expect() and commit again. */
-	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	int (*commit)(struct endpoint *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
 	/* What DST had; *st: the stat of the file that existed, or NULL. */
@@ -108,20 +108,20 @@ struct endpoint_ops {
 	/* DST, HTTP, after accept: answers the request, up to the first byte of a file. Returns 1:
 	 * the bytes [first, last) of demand->file are to be copied, and finish then sends what is
 	 * left; 0: the answer is complete, commit comes next; or -errno. */
-	int (*answer)(struct endpoint *, const struct offer *, const struct fcopy_options *,
-		      struct demand *, struct fcopy_error *);
+	int (*answer)(struct endpoint *, const struct offer *, struct demand *,
+		      struct fcopy_error *);
 	/* SRC, after start: waits for the first byte. Returns why the bytes are hardly what the
 	 * user wants, as a static string; NULL: no reason is known. */
-	const char *(*doubt)(const struct endpoint *, const struct fcopy_options *);
+	const char *(*doubt)(const struct endpoint *);
 	/* SRC, HTTP, after start: the length of what the peer wants to send. */
 	off_t (*length)(const struct endpoint *);
 	/* ... and after that: it may send. */
-	int (*proceed)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	int (*proceed)(struct endpoint *, struct fcopy_error *);
 	/* ... after the last byte: has the peer sent more than this length? */
 	bool (*surplus)(const struct endpoint *);
 	/* ... before commit or abort: reports the outcome of the copy to the peer. Returns 0, or
 	 * -errno: it may not know. */
-	int (*reply)(struct endpoint *, const struct fcopy_options *, struct fcopy_report *);
+	int (*reply)(struct endpoint *, struct fcopy_report *);
 };
 
 /* Entries of a tree whose names may lead to one file: the copy of one must not replace the copy of
@@ -135,13 +135,15 @@ struct rivals {
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
-	int fd;           /* -1: closed */
-	bool positional;  /* use explicit offsets; false: use the current file offset */
-	bool faithful;    /* the storage is known to keep attributes, or to return an error */
-	bool finishes;    /* finish will change its owner or mode */
-	bool met;         /* O_EXCL has met a file: it is not ours */
-	bool written;     /* a duplicate was closed after the last byte: see io_check_written() */
-	struct stat st;   /* when it was opened; of a new file perhaps only the type */
+	/* Of the copy; NULL: of a source that is shared or adopted, or of destination_create(). */
+	const struct fcopy_options *options;
+	int fd;          /* -1: closed */
+	bool positional; /* use explicit offsets; false: use the current file offset */
+	bool faithful;   /* the storage is known to keep attributes, or to return an error */
+	bool finishes;   /* finish will change its owner or mode */
+	bool met;        /* O_EXCL has met a file: it is not ours */
+	bool written;    /* a duplicate was closed after the last byte: see io_check_written() */
+	struct stat st;  /* when it was opened; of a new file perhaps only the type */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */
 	const char *not_atomic;
@@ -196,7 +198,8 @@ static inline void source_hide_mode(struct stat *st, const struct fcopy_options 
 }
 
 /* Opens SRC for reading. */
-int source_open(struct endpoint *e, const struct operand *, struct fcopy_error *);
+int source_open(struct endpoint *e, const struct operand *, const struct fcopy_options *,
+		struct fcopy_error *);
 /* The same for a regular file that is already open as `open`, which stays open after the commit or
  * abort of *e. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);

@@ -134,8 +134,8 @@ static int check_method(const struct http_request *r)
 }
 
 /* Sends the head of the response, and prepares its body. */
-static int answer_file(struct endpoint *e, const char *name, const struct fcopy_options *options,
-		       struct demand *d, struct fcopy_error *error)
+static int answer_file(struct endpoint *e, const char *name, struct demand *d,
+		       struct fcopy_error *error)
 {
 	struct http *h = http_of(e);
 	char head[HTTP_RESPONSE_MAX], etag[HTTP_ETAG_MAX];
@@ -143,8 +143,8 @@ static int answer_file(struct endpoint *e, const char *name, const struct fcopy_
 	if (fstat(d->file->fd, &d->st) < 0)
 		return error_call(error, "fstat", d->file->path, errno);
 	uint64_t size = (uint64_t)d->st.st_size;
-	if (options->count > 0)
-		size = MIN(size, options->count);
+	if (e->options->count > 0)
+		size = MIN(size, e->options->count);
 	http_etag(&d->st, size, etag);
 	const struct http_answer a = http_evaluate(&h->request, etag, d->st.st_mtim.tv_sec, size);
 	if (a.status == 412 || a.status == 416)
@@ -169,8 +169,7 @@ static int answer_file(struct endpoint *e, const char *name, const struct fcopy_
 	return 1;
 }
 
-static int answer_request(struct endpoint *e, const struct offer *o,
-			  const struct fcopy_options *options, struct demand *d,
+static int answer_request(struct endpoint *e, const struct offer *o, struct demand *d,
 			  struct fcopy_error *error)
 {
 	struct http *h = http_of(e);
@@ -189,16 +188,15 @@ static int answer_request(struct endpoint *e, const struct offer *o,
 		return list_names(e, o, d, error);
 	d->file = &o->file[i];
 	d->http.file = d->file->path;
-	return answer_file(e, o->name[i], options, d, error);
+	return answer_file(e, o->name[i], d, error);
 }
 
-static int http_answer(struct endpoint *e, const struct offer *o,
-		       const struct fcopy_options *options, struct demand *d,
+static int http_answer(struct endpoint *e, const struct offer *o, struct demand *d,
 		       struct fcopy_error *error)
 {
 	*d = (struct demand){.file = NULL};
-	http_set_limits(e, options);
-	int r = answer_request(e, o, options, d, error);
+	http_set_limits(e);
+	int r = answer_request(e, o, d, error);
 	if (r < 0)
 		d->http.status = 0; /* no response was sent */
 	return r;
@@ -213,8 +211,7 @@ static bool has_changed(const struct stat *a, const struct stat *b)
 }
 
 /* Sends the last byte of the body, if the file is what it was. */
-static int http_finish(struct endpoint *e, const struct fcopy_options *options,
-		       struct fcopy_error *error)
+static int http_finish(struct endpoint *e, struct fcopy_error *error)
 {
 	struct http *h = http_of(e);
 	struct stat now;
@@ -223,7 +220,7 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 	if (h->last < 0)
 		return 0;
 	int r = h->sent >= DRAIN_SIZE
-		    ? receipt_await(e->fd, false, h->io.timeout_ms, options->cancel)
+		    ? receipt_await(e->fd, false, h->io.timeout_ms, e->options->cancel)
 		    : 0;
 	if (r < 0)
 		return error_operation(error, "waiting for the receiver", "ioctl", e->path, -r);
@@ -236,7 +233,7 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 		return error_refuse(error, e->path, EBUSY,
 				    "the file changed while it was sent: the client was cut off",
 				    FCOPY_ADVICE_NONE);
-	if (options->strict && now.st_nlink == 0)
+	if (e->options->strict && now.st_nlink == 0)
 		return error_refuse(error, e->path, EBUSY,
 				    "the file was replaced or removed while it was sent",
 				    FCOPY_ADVICE_NONE);
@@ -246,10 +243,9 @@ static int http_finish(struct endpoint *e, const struct fcopy_options *options,
 	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
 }
 
-static int http_commit(struct endpoint *e, const struct fcopy_options *options,
-		       struct fcopy_error *error)
+static int http_commit(struct endpoint *e, struct fcopy_error *error)
 {
-	int r = socket_end_stream(e, http_of(e)->early, options, error);
+	int r = socket_end_stream(e, http_of(e)->early, error);
 	if (r == 0)
 		http_forget(e);
 	return r;

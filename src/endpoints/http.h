@@ -144,7 +144,7 @@ extern const struct endpoint_ops http_serves, http_receives;
 /* Sends all of it; `more` follows at once. Returns 0 or -errno. */
 int http_send(struct endpoint *, const void *, size_t, bool more);
 /* Sets the deadlines of the connection. */
-void http_set_limits(struct endpoint *, const struct fcopy_options *);
+void http_set_limits(struct endpoint *);
 /* Parses the request of the guest. Returns 0, or the status with which it is refused. */
 int http_read(struct http_request *, const struct http_guest *);
 const char *http_method_name(const struct http_request *);

@@ -268,10 +268,10 @@ const char *http_method_name(const struct http_request *r)
 	return names[r->method];
 }
 
-void http_set_limits(struct endpoint *e, const struct fcopy_options *options)
+void http_set_limits(struct endpoint *e)
 {
-	http_of(e)->io = (struct io){.cancel = options->cancel,
-				     .timeout_ms = socket_timeout_ms(options)};
+	http_of(e)->io = (struct io){.cancel = e->options->cancel,
+				     .timeout_ms = socket_timeout_ms(e->options)};
 }
 
 int http_send(struct endpoint *e, const void *from, size_t n, bool more)

@@ -41,11 +41,10 @@ static const char *refusal_text(int status, bool chunked)
 }
 
 /* Waits for a client with an upload. Returns 0, or -errno with the call. */
-static int await_upload(struct endpoint *e, const struct fcopy_options *options,
-			struct failure *fail)
+static int await_upload(struct endpoint *e, struct failure *fail)
 {
 	struct http *h = http_of(e);
-	const struct io io = {.cancel = options->cancel, .timeout_ms = NO_LIMIT};
+	const struct io io = {.cancel = e->options->cancel, .timeout_ms = NO_LIMIT};
 	for (;;) {
 		struct http_guest *g;
 		char text[HTTP_RESPONSE_MAX];
@@ -68,12 +67,11 @@ static int await_upload(struct endpoint *e, const struct fcopy_options *options,
 	}
 }
 
-static int upload_start(struct endpoint *e, const struct fcopy_options *options,
-			struct fcopy_error *error)
+static int upload_start(struct endpoint *e, struct fcopy_error *error)
 {
 	struct http *h = http_of(e);
 	struct failure fail = {.call = NULL};
-	int r = await_upload(e, options, &fail);
+	int r = await_upload(e, &fail);
 	if (r < 0)
 		return error_call(error, fail.call, e->path, -r);
 	const int listener = e->fd;
@@ -82,7 +80,7 @@ static int upload_start(struct endpoint *e, const struct fcopy_options *options,
 	http_room_free(h->room);
 	h->room = NULL;
 	close(listener);
-	http_set_limits(e, options);
+	http_set_limits(e);
 	return socket_prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
 }
 
@@ -91,11 +89,9 @@ static off_t upload_length(const struct endpoint *e)
 	return (off_t)http_of(e)->request.length;
 }
 
-static int upload_proceed(struct endpoint *e, const struct fcopy_options *options,
-			  struct fcopy_error *error)
+static int upload_proceed(struct endpoint *e, struct fcopy_error *error)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-	(void)options;
 	if (!http_of(e)->request.expects || http_of(e)->request.length == 0)
 		return 0;
 	int r = http_send(e, go_on, sizeof(go_on) - 1, false);
@@ -143,8 +139,7 @@ static const char *describe(const struct fcopy_report *report, char *text, size_
 
 /* After a failure, the client may still be sending: read that, so that the response is not lost in
  * a reset. */
-static int upload_reply(struct endpoint *e, const struct fcopy_options *options,
-			struct fcopy_report *report)
+static int upload_reply(struct endpoint *e, struct fcopy_report *report)
 {
 	struct http *h = http_of(e);
 	struct fcopy_error ignored;
@@ -161,16 +156,15 @@ static int upload_reply(struct endpoint *e, const struct fcopy_options *options,
 	if (r == 0 && (r = socket_end_in_order(e, &ignored)) == 0)
 		r = shutdown(e->fd, SHUT_WR) < 0 ? -errno : 0;
 	if (r == 0)
-		r = receipt_await(e->fd, true, socket_timeout_ms(options), options->cancel);
+		r = receipt_await(e->fd, true, socket_timeout_ms(e->options), e->options->cancel);
 	if (r >= 0)
 		endpoint_close(e);
 	return r < 0 ? r : 0;
 }
 
-static int upload_commit(struct endpoint *e, const struct fcopy_options *options,
-			 struct fcopy_error *error)
+static int upload_commit(struct endpoint *e, struct fcopy_error *error)
 {
-	(void)options, (void)error;
+	(void)error;
 	http_forget(e);
 	endpoint_close(e);
 	return 0;

@@ -117,7 +117,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 	const struct place *p = &file_of(e)->place;
 	bool positional = S_ISREG(p->st.st_mode) || S_ISBLK(p->st.st_mode);
 	/* --verify reads it later: refuse before the first byte a file that may not be read. */
-	int access = file_options(e)->verify && positional ? O_RDWR : O_WRONLY;
+	int access = e->options->verify && positional ? O_RDWR : O_WRONLY;
 	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
 	int flags = access | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
 	e->fd = open_existing(p, flags);
@@ -131,5 +131,5 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 		return error_proc(error, "open", e->path, errno);
 	e->not_atomic = S_ISREG(p->st.st_mode) ? IN_PLACE_REASON : NULL;
 	e->positional = positional;
-	return in_place_check(e, src, file_options(e)->count, error);
+	return in_place_check(e, src, e->options->count, error);
 }

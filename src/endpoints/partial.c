@@ -78,7 +78,7 @@ static int partial_fail(const struct endpoint *e, const struct part *p, struct f
 /* The attributes that data gets at the end depend on these. */
 static uint64_t partial_options(const struct endpoint *e)
 {
-	return file_options(e)->preserve | (uint64_t)file_options(e)->default_mode << 7 |
+	return e->options->preserve | (uint64_t)e->options->default_mode << 7 |
 	       (file_of(e)->place.exists ? DST_EXISTS : 0);
 }
 
@@ -107,7 +107,7 @@ static off_t partial_known(const struct endpoint *e, const struct partial *f)
 	const struct journal *j = &f->part->journal;
 	if (f->source.kind != JOURNAL_NOTHING || journal_is_recent(&j->source.source, &j->run.when))
 		return 0;
-	return j->current && !file_options(e)->fsync ? j->prefix : j->flushed_prefix;
+	return j->current && !e->options->fsync ? j->prefix : j->flushed_prefix;
 }
 
 /* Continues the open part. Returns -EAGAIN if there is none now. */
@@ -140,7 +140,7 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 
 static void partial_report_exposed(const struct endpoint *e, const struct part *p)
 {
-	const struct fcopy_options *o = file_options(e);
+	const struct fcopy_options *o = e->options;
 	struct fcopy_error error;
 	if (!p->exposed || !o->notify)
 		return;
@@ -157,7 +157,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	if (r < 0)
 		return partial_fail(e, p, error);
 	if ((r = part_can_move(p)) < 0) {
-		partial_close(p, true, file_options(e));
+		partial_close(p, true, e->options);
 		return partial_fail(e, p, error);
 	}
 	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -177,7 +177,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	bool again = r == -EEXIST; /* another copy was faster */
 	if (!again)
 		partial_fail(e, p, error);
-	partial_close(p, true, file_options(e));
+	partial_close(p, true, e->options);
 	return again ? -EAGAIN : r;
 }
 
@@ -201,7 +201,7 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 					 .of = PART_OF_FILE,
 					 .resumes = true,
 					 .options = partial_options(e),
-					 .cancel = file_options(e)->cancel};
+					 .cancel = e->options->cancel};
 	f->part = &f->own;
 	part_init(f->part, file->place.dir, file->place.name);
 	int r = -EAGAIN;
@@ -354,7 +354,7 @@ void partial_drop(struct endpoint *e)
 	if (removes && made)
 		unlinkat(p->fd, PART_DATA, 0);
 	if (own)
-		partial_close(p, removes && !moved, file_options(e));
+		partial_close(p, removes && !moved, e->options);
 	free(f->partial);
 	f->partial = NULL;
 	if (made)

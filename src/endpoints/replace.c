@@ -167,7 +167,7 @@ int replace_check_owner(const struct endpoint *e, struct fcopy_error *error)
 	const struct stat *old = &file_of(e)->place.st;
 	struct stat st;
 	mode_t mode;
-	if (file_options(e)->force || file_options(e)->preserve & FCOPY_ATTR_OWNERSHIP)
+	if (e->options->force || e->options->preserve & FCOPY_ATTR_OWNERSHIP)
 		return 0;
 	if (e->fd >= 0 && fstat(e->fd, &st) < 0)
 		return error_call(error, "fstat", e->path, errno);
@@ -185,9 +185,8 @@ int replace_check(struct endpoint *e, struct fcopy_error *error)
 	const bool shard = file_is_shard(e);
 	/* A part has a name, which must be renamed. */
 	if (!file_of(e)->place.exists)
-		return file_options(e)->resume || shard ? check_directory_allows_rename(e, error)
-							: 0;
-	int r = check_existing(e, file_options(e)->force, error);
+		return e->options->resume || shard ? check_directory_allows_rename(e, error) : 0;
+	int r = check_existing(e, e->options->force, error);
 	if (r == 0 && shard)
 		r = replace_check_owner(e, error);
 	return replace_advise(e, r, error);
@@ -212,7 +211,7 @@ static int accept_mode(struct endpoint *e, mode_t mode, int err, struct fcopy_er
 	*error = (struct fcopy_error){0};
 	if (fstat(e->fd, &now) < 0)
 		return error_call(error, "fstat", e->path, errno);
-	if (exists && !file_options(e)->force && (now.st_mode ^ mode) & 0777)
+	if (exists && !e->options->force && (now.st_mode ^ mode) & 0777)
 		return error_refuse(error, e->path, err, "its mode cannot be kept",
 				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 	e->mode_lost = mode & ~now.st_mode & 0777 ? err : 0;
@@ -226,7 +225,7 @@ static int set_final_mode(struct endpoint *e, mode_t has, struct fcopy_error *er
 	mode_t mode = old->exists ? old_mode(e) : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
-		r = keep_acl(e, old, file_options(e)->force, file_of(e)->local, error);
+		r = keep_acl(e, old, e->options->force, file_of(e)->local, error);
 	const bool done = r == RESULT_NONE && has && (has & 07777) == mode;
 	if (r < 0 || done || fchmod(e->fd, mode) == 0)
 		return r < 0 ? r : 0;
@@ -271,8 +270,8 @@ int replace_finish(struct endpoint *e, struct fcopy_error *error)
 	mode_t has = 0;
 	int r = shard && !file_of(e)->place.exists ? renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
-	    !(file_options(e)->preserve & FCOPY_ATTR_OWNERSHIP))
-		r = keep_owner(e, &file_of(e)->place, file_options(e)->force, &has, error);
+	    !(e->options->preserve & FCOPY_ATTR_OWNERSHIP))
+		r = keep_owner(e, &file_of(e)->place, e->options->force, &has, error);
 	if (r == 0)
 		r = set_final_mode(e, has, error);
 	return r < 0 ? replace_advise(e, r, error) : RESULT_CHANGED;
@@ -296,9 +295,9 @@ static void set_commit(struct endpoint *e)
 	struct slot *s = &f->slot;
 	const bool exact = file_has(e, DESTINATION_EXACT);
 	s->found = s->is.exists ? &f->place.st : NULL;
-	s->over = file_options(e)->no_clobber || (exact && !s->found) ? OVER_NOTHING
-		  : exact                                             ? OVER_FOUND
-								      : OVER_ANY;
+	s->over = e->options->no_clobber || (exact && !s->found) ? OVER_NOTHING
+		  : exact                                        ? OVER_FOUND
+								 : OVER_ANY;
 	s->backup = e->backup;
 	s->fd = &e->fd;
 	s->written = e->written;
@@ -313,7 +312,7 @@ int replace_commit(struct endpoint *e, struct fcopy_error *error)
 	set_commit(e);
 	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
-	if (e->fd >= 0 && f->slot.is.exists && !file_options(e)->fsync)
+	if (e->fd >= 0 && f->slot.is.exists && !e->options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	/* If somebody has moved the part, its name may be that of another copy's part. */
 	if (f->partial && !partial_is_named(e))
@@ -323,7 +322,7 @@ int replace_commit(struct endpoint *e, struct fcopy_error *error)
 	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &fail);
 	if (r == RESULT_TAKEN) {
 		f->keep_part = false;
-		return file_options(e)->no_clobber ? RESULT_SKIPPED : r;
+		return e->options->no_clobber ? RESULT_SKIPPED : r;
 	}
 	if (r == 0 || r == RESULT_RIVAL)
 		return r;
@@ -357,7 +356,7 @@ static const char *part_lacks(const struct endpoint *e)
 	struct storage once = STORAGE_INITIALIZER, *s = file_of(e)->slot.storage;
 	const int dir = file_of(e)->place.dir;
 	const bool shards = file_is_shard(e);
-	if (!file_options(e)->resume && !shards)
+	if (!e->options->resume && !shards)
 		return NULL;
 	if (system_is_rclone(dir))
 		return shards ? "cannot be copied in shards: " STORAGE_RENAMES_LATE
@@ -381,7 +380,7 @@ static int create_named(struct endpoint *e, mode_t mode, struct fcopy_error *err
 {
 	struct failure fail;
 	const bool exists = file_of(e)->place.exists;
-	if (!file_options(e)->scratch && !can_be_named(e))
+	if (!e->options->scratch && !can_be_named(e))
 		return file_of(e)->slot.is.exists
 			   ? error_refuse(error, e->path, EOPNOTSUPP,
 					  "cannot be replaced: " STORAGE_NO_RENAME,
@@ -440,7 +439,7 @@ static int take_attributes(struct endpoint *e, struct fcopy_error *error)
 	if (unnamed && e->st.st_uid == p->st.st_uid && e->st.st_gid == p->st.st_gid)
 		has = e->st.st_mode;
 	else
-		r = keep_owner(e, p, file_options(e)->force, &has, error);
+		r = keep_owner(e, p, e->options->force, &has, error);
 	if (r == 0 && unnamed) /* invisible: set its mode early */
 		r = set_final_mode(e, has, error);
 	return r;

@@ -20,7 +20,6 @@
 struct file {
 	struct place place; /* `exists`: the copy keeps the attributes of what is there */
 	struct slot slot;
-	const struct fcopy_options *options;
 	unsigned flags; /* DESTINATION_* of the caller, and DIRECTORY_FITS once it is seen */
 	bool local;     /* the kernel itself stores the file: listxattr(2) lists all */
 	bool keep_part; /* abort keeps the part, to be resumed */
@@ -41,14 +40,9 @@ static inline struct file file_state(void)
 	return (struct file){.place = {.dir = -1, .target = -1}, .directory = -1};
 }
 
-static inline const struct fcopy_options *file_options(const struct endpoint *e)
-{
-	return file_of(e)->options;
-}
-
 static inline bool file_is_shard(const struct endpoint *e)
 {
-	return file_of(e)->options->shard.count > 0;
+	return e->options->shard.count > 0;
 }
 
 static inline bool file_has(const struct endpoint *e, unsigned flag)

@@ -187,10 +187,9 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 	return 0;
 }
 
-static int take_first(struct endpoint *e, const struct fcopy_options *options,
-		      struct fcopy_error *error)
+static int take_first(struct endpoint *e, struct fcopy_error *error)
 {
-	const struct io io = {.cancel = options->cancel};
+	const struct io io = {.cancel = e->options->cancel};
 	struct endpoint listener = *e;
 	int r = socket_accept(&listener, &io, e, error);
 	if (r == 0)
@@ -198,14 +197,13 @@ static int take_first(struct endpoint *e, const struct fcopy_options *options,
 	return r;
 }
 
-static int socket_start(struct endpoint *e, const struct fcopy_options *options,
-			struct fcopy_error *error)
+static int socket_start(struct endpoint *e, struct fcopy_error *error)
 {
 	int r = 0;
 	if (connection_of(e)->listening)
-		r = take_first(e, options, error);
+		r = take_first(e, error);
 	else if (connection_of(e)->connect)
-		r = connection_of(e)->connect(e, options, error);
+		r = connection_of(e)->connect(e, error);
 	if (r < 0)
 		return r;
 	if (!connection_of(e)->address[0])
@@ -222,8 +220,7 @@ void socket_abort(struct endpoint *e)
 	socket_close(e);
 }
 
-int socket_end_stream(struct endpoint *e, bool early, const struct fcopy_options *options,
-		      struct fcopy_error *error)
+int socket_end_stream(struct endpoint *e, bool early, struct fcopy_error *error)
 {
 	int r = socket_end_in_order(e, error);
 	if (r < 0)
@@ -233,7 +230,7 @@ int socket_end_stream(struct endpoint *e, bool early, const struct fcopy_options
 		int err = errno, why = socket_get_option(e->fd, SO_ERROR);
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
-	r = receipt_await(e->fd, true, socket_timeout_ms(options), options->cancel);
+	r = receipt_await(e->fd, true, socket_timeout_ms(e->options), e->options->cancel);
 	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the receiver to close", "recv", e->path,
@@ -242,16 +239,13 @@ int socket_end_stream(struct endpoint *e, bool early, const struct fcopy_options
 	return 0;
 }
 
-static int socket_commit(struct endpoint *e, const struct fcopy_options *options,
-			 struct fcopy_error *error)
+static int socket_commit(struct endpoint *e, struct fcopy_error *error)
 {
-	return socket_end_stream(e, receipt_is_early(e->fd), options, error);
+	return socket_end_stream(e, receipt_is_early(e->fd), error);
 }
 
-static int commit_source(struct endpoint *e, const struct fcopy_options *options,
-			 struct fcopy_error *error)
+static int commit_source(struct endpoint *e, struct fcopy_error *error)
 {
-	(void)options;
 	/* If DST is skipped, the socket may not be connected, or still listen. */
 	bool connected = e->fd >= 0 && !connection_of(e)->listening;
 	int r = connected ? socket_end_in_order(e, error) : 0;
@@ -276,10 +270,11 @@ enum endpoint_receipt socket_receipt(const struct endpoint *e)
 }
 
 /* curl -T to a plain listener: its head would become the start of the file. */
-static const char *socket_doubt(const struct endpoint *e, const struct fcopy_options *options)
+static const char *socket_doubt(const struct endpoint *e)
 {
 	static const char *const methods[] = {"GET /", "HEAD /", "PUT /", "POST /"};
-	const struct io io = {.cancel = options->cancel, .timeout_ms = socket_timeout_ms(options)};
+	const struct io io = {.cancel = e->options->cancel,
+			      .timeout_ms = socket_timeout_ms(e->options)};
 	char line[1024];
 	if (!connection_of(e)->listened || io_wait(&io, e->fd, POLLIN) < 0)
 		return NULL; /* the copy finds the same failure */

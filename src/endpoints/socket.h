@@ -46,7 +46,7 @@ int stream_open(struct endpoint *, const char *operand, int dash, struct fcopy_e
 /* What a socket adds; stored in endpoint.state. */
 struct connection {
 	/* connects when the endpoint is started; NULL: connected, or listening */
-	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	int (*connect)(struct endpoint *, struct fcopy_error *);
 	bool listening; /* a listener that start has not replaced by a connection */
 	bool listened;  /* the connection was accepted from it */
 	bool confirmed; /* commit saw the peer close: it has all data */
@@ -95,8 +95,7 @@ int socket_end_in_order(struct endpoint *, struct fcopy_error *);
 /* Operations that other kinds of sockets share. */
 /* Half-closes, and waits for the receipt. early: the peer closed its side before it could know that
  * it has everything, which is no receipt. */
-int socket_end_stream(struct endpoint *, bool early, const struct fcopy_options *,
-		      struct fcopy_error *);
+int socket_end_stream(struct endpoint *, bool early, struct fcopy_error *);
 void socket_abort(struct endpoint *);
 const char *socket_listens(const struct endpoint *);
 const char *socket_peer(const struct endpoint *);

@@ -12,10 +12,9 @@ static void source_close(struct endpoint *e)
 	endpoint_close(e);
 }
 
-static int source_end(struct endpoint *e, const struct fcopy_options *options,
-		      struct fcopy_error *error)
+static int source_end(struct endpoint *e, struct fcopy_error *error)
 {
-	(void)options, (void)error; /* close(2) of a descriptor that was only read has no error */
+	(void)error; /* close(2) of a descriptor that was only read has no error */
 	e->ops->abort(e);
 	return 0;
 }
@@ -57,11 +56,15 @@ static int fail_open(const char *path, int err, struct fcopy_error *error)
 	return -err;
 }
 
-int source_open(struct endpoint *e, const struct operand *src, struct fcopy_error *error)
+int source_open(struct endpoint *e, const struct operand *src, const struct fcopy_options *options,
+		struct fcopy_error *error)
 {
 	const char *path = src->path;
-	if (src->kind == OPERAND_STREAM)
-		return stream_open(e, path, STDIN_FILENO, error);
+	if (src->kind == OPERAND_STREAM) {
+		const int r = stream_open(e, path, STDIN_FILENO, error);
+		e->options = options;
+		return r;
+	}
 	*e = (struct endpoint){.ops = &source_ops, .path = path};
 	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (e->fd < 0)
@@ -160,10 +163,8 @@ static enum fcopy_kind descriptor_kind(const char *path, int dash, int *fd)
 									    : FCOPY_KIND_DESCRIPTOR;
 }
 
-static int descriptor_commit(struct endpoint *e, const struct fcopy_options *options,
-			     struct fcopy_error *error)
+static int descriptor_commit(struct endpoint *e, struct fcopy_error *error)
 {
-	(void)options;
 	int r = endpoint_close(e);
 	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
 }

@@ -171,8 +171,7 @@ static int try_connect(const struct addrinfo *a, const struct fcopy_options *opt
 }
 
 /* Tries all addresses in the resolver's order, and records the last failure. */
-static int try_all(struct endpoint *e, const struct address *a, try *one,
-		   const struct fcopy_options *options, struct fcopy_error *error)
+static int try_all(struct endpoint *e, const struct address *a, try *one, struct fcopy_error *error)
 {
 	struct addrinfo *list;
 	struct failure fail = {.call = NULL};
@@ -180,7 +179,7 @@ static int try_all(struct endpoint *e, const struct address *a, try *one,
 	if (r < 0)
 		return r;
 	for (const struct addrinfo *i = list; i; i = i->ai_next)
-		if ((e->fd = r = one(i, options, &fail)) >= 0 || r == -EINTR)
+		if ((e->fd = r = one(i, e->options, &fail)) >= 0 || r == -EINTR)
 			break;
 	freeaddrinfo(list);
 	if (r >= 0)
@@ -189,12 +188,11 @@ static int try_all(struct endpoint *e, const struct address *a, try *one,
 	return error_call(error, fail.call, e->path, -r);
 }
 
-static int tcp_connect(struct endpoint *e, const struct fcopy_options *options,
-		       struct fcopy_error *error)
+static int tcp_connect(struct endpoint *e, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
 	parse_address(&a, e->path + strlen(CONNECT), false);
-	return try_all(e, &a, try_connect, options, error);
+	return try_all(e, &a, try_connect, error);
 }
 
 int tcp_listen(struct endpoint *e, const char *address, struct fcopy_error *error)
@@ -203,7 +201,7 @@ int tcp_listen(struct endpoint *e, const char *address, struct fcopy_error *erro
 	const char *wrong = parse_address(&a, address, true);
 	if (wrong)
 		return error_refuse(error, e->path, EINVAL, wrong, FCOPY_ADVICE_USAGE);
-	int r = try_all(e, &a, try_listen, NULL, error);
+	int r = try_all(e, &a, try_listen, error);
 	if (r == 0)
 		socket_describe(e->fd, connection_of(e)->address);
 	return r;

@@ -41,11 +41,12 @@ static void check_connection(struct endpoint *e, int r)
 {
 	const struct fcopy_options options = {.api = FCOPY_API, .mode = NULL};
 	struct fcopy_error error = {0};
+	e->options = &options;
 	MUST(e->fd == -1);
 	if (r < 0)
 		return;
 	MUST(!connection_of(e)->listening); /* our resolver knows no address to listen at */
-	MUST(connection_of(e)->connect(e, &options, &error) == -EADDRNOTAVAIL);
+	MUST(connection_of(e)->connect(e, &error) == -EADDRNOTAVAIL);
 	MUST(error.reason && error.path == operand && e->fd == -1);
 }
 
