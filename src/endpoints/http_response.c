@@ -73,9 +73,9 @@ void http_date_write(int64_t seconds, char text[HTTP_DATE_MAX])
 	const time_t t = (time_t)(seconds > most ? most : seconds < 0 ? 0 : seconds);
 	struct tm d;
 	gmtime_r(&t, &d);
-	snprintf(text, HTTP_DATE_MAX, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
-		 days + (size_t)3 * d.tm_wday, d.tm_mday, months + (size_t)3 * d.tm_mon,
-		 d.tm_year + 1900, d.tm_hour, d.tm_min, d.tm_sec);
+	snprintf(text, HTTP_DATE_MAX, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+		 days + (size_t)3 * d.tm_wday, d.tm_mday % 100u, months + (size_t)3 * d.tm_mon,
+		 (d.tm_year + 1900u) % 10000u, d.tm_hour % 100u, d.tm_min % 100u, d.tm_sec % 100u);
 }
 
 /* Heads. */
