@@ -187,32 +187,15 @@ static int file_flush(const struct slot *s, bool all, struct failure *fail)
 	return r < 0 ? fail_at(fail, all ? "fsync" : "fdatasync") : 0;
 }
 
-/* The file gets a name that can be renamed. The last close(2) shows the failure of a write before
- * the rename, unless the descriptor is needed after that.
- *
- * met: another process created DST during the copy. The later copy wins, as with two cp(1). Flush
- * first: a preallocated file must not replace another before it is on the storage. With a named
- * temporary file, DST can still appear between the check and the rename. */
-static int prepare_rename(struct slot *s, bool met, bool flush, bool closes, struct failure *fail)
-{
-	int r = met ? file_flush(s, false, fail) : 0;
-	if (r == 0 && s->how == HOW_LINK && !s->name[0])
-		r = slot_draw(s, slot_link, s, "linkat", fail);
-	if (r == 0 && flush)
-		r = file_flush(s, true, fail);
-	if (r == 0 && closes)
-		r = fail_if(fail, slot_close(s), "close");
-	return r;
-}
-
-/* Returns as slot_commit(). A commit that is repeated may have closed the file. */
+/* Returns as slot_commit(). A commit that is repeated may have closed the file. The last close(2)
+ * shows the failure of a write before the rename, unless the descriptor is needed after that. */
 static int commit_file(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	const bool flush = must_flush_named(s), only_new = s->over == OVER_NOTHING;
 	const bool links = s->how == HOW_LINK && !s->is.exists && !flush && !s->name[0];
-	const bool closes = s->private && s->how != HOW_PART && !links;
-	bool met = false;
-	int r = closes || s->written || *s->fd < 0 ? 0 : io_close_duplicate(*s->fd, fail);
+	const bool closes = s->private && s->how != HOW_PART;
+	int r = (closes && !links) || s->written || *s->fd < 0 ? 0
+							       : io_close_duplicate(*s->fd, fail);
 	if (r < 0)
 		return r;
 	if (links) {
@@ -221,11 +204,19 @@ static int commit_file(struct slot *s, int dir, const char *as, struct failure *
 			return meets_rival(s, dir, as) ? RESULT_RIVAL : RESULT_TAKEN;
 		if (r != -EEXIST)
 			return r;
-		met = true;
-	} else {
-		met = s->how != HOW_LINK && !s->is.exists && !only_new && name_exists(dir, as);
 	}
-	r = prepare_rename(s, met, flush, s->private && s->how != HOW_PART, fail);
+	const bool met = links ||
+			 (s->how != HOW_LINK && !s->is.exists && !only_new && name_exists(dir, as));
+	/* Another process created DST during the copy. The later copy wins, as with two cp(1).
+	 * Flush first: a preallocated file must not replace another before it is on the storage.
+	 * With a named temporary file, DST can still appear between the check and the rename. */
+	r = met ? file_flush(s, false, fail) : 0;
+	if (r == 0 && s->how == HOW_LINK && !s->name[0])
+		r = slot_draw(s, slot_link, s, "linkat", fail);
+	if (r == 0 && flush)
+		r = file_flush(s, true, fail);
+	if (r == 0 && closes)
+		r = fail_if(fail, slot_close(s), "close");
 	if (r == 0)
 		r = rename_without_rival(s, dir, as, fail);
 	if (r == 0) {
