@@ -77,10 +77,9 @@ static int refuse(struct endpoint *e, struct demand *d, int status, uint64_t siz
 	char text[HTTP_RESPONSE_MAX];
 	const bool bodiless = http_of(e)->request.method == HTTP_HEAD;
 	d->http.status = status;
-	int r = http_send(
-	    e, text, http_write_text(text, status, NULL, bodiless, size, "GET, HEAD", time(NULL)),
-	    false);
-	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
+	const size_t n = http_write_text(text, status, NULL, bodiless, size, "GET, HEAD",
+					 time(NULL));
+	return http_send(e, text, n, false, error);
 }
 
 /* What would not be a plain word in a list of names, or in a URL. */
@@ -107,11 +106,12 @@ static int list_names(struct endpoint *e, const struct offer *o, struct demand *
 	}
 	d->http.status = 200;
 	const bool body = http_of(e)->request.method == HTTP_GET;
-	int r = http_send(e, head, http_write_list(head, length, time(NULL)), body && length > 0);
+	const size_t n = http_write_list(head, length, time(NULL));
+	int r = http_send(e, head, n, body && length > 0, error);
 	if (r == 0 && body)
-		r = http_send(e, text, length, false);
+		r = http_send(e, text, length, false, error);
 	free(text);
-	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
+	return r;
 }
 
 /* The file that the target names. Returns its index; count: the list; -1: none. */
@@ -139,7 +139,6 @@ static int answer_file(struct endpoint *e, const char *name, struct demand *d,
 {
 	struct http *h = http_of(e);
 	char head[HTTP_RESPONSE_MAX], etag[HTTP_ETAG_MAX];
-	const int64_t now = time(NULL);
 	if (fstat(d->file->fd, &d->st) < 0)
 		return error_call(error, "fstat", d->file->path, errno);
 	uint64_t size = (uint64_t)d->st.st_size;
@@ -151,9 +150,10 @@ static int answer_file(struct endpoint *e, const char *name, struct demand *d,
 		return refuse(e, d, a.status, size, error);
 	const bool body = h->request.method == HTTP_GET && a.end > a.first;
 	d->http.status = a.status;
-	int r = http_send(e, head, http_write_file(head, a, &d->st, size, name, now), body);
+	const size_t n = http_write_file(head, a, &d->st, size, name, time(NULL));
+	int r = http_send(e, head, n, body, error);
 	if (r < 0)
-		return error_call(error, "send", e->path, -r);
+		return r;
 	if (h->request.method == HTTP_GET && a.status != 304) {
 		d->http.first = a.first;
 		d->http.length = a.end - a.first;
@@ -239,8 +239,7 @@ static int http_finish(struct endpoint *e, struct fcopy_error *error)
 				    FCOPY_ADVICE_NONE);
 	/* A client knows the length: it may close as soon as it has this byte. */
 	h->early = receipt_is_early(e->fd);
-	r = http_send(e, &byte, 1, false);
-	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
+	return http_send(e, &byte, 1, false, error);
 }
 
 static int http_commit(struct endpoint *e, struct fcopy_error *error)

@@ -141,8 +141,8 @@ _Static_assert(sizeof(struct http) <= ENDPOINT_STATE, "increase ENDPOINT_STATE")
 
 extern const struct endpoint_ops http_serves, http_receives;
 
-/* Sends all of it; `more` follows at once. Returns 0 or -errno. */
-int http_send(struct endpoint *, const void *, size_t, bool more);
+/* Sends all of it; `more` follows at once. Returns 0, or -errno with the failure recorded. */
+int http_send(struct endpoint *, const void *, size_t, bool more, struct fcopy_error *);
 /* Sets the deadlines of the connection. */
 void http_set_limits(struct endpoint *);
 /* Parses the request of the guest. Returns 0, or the status with which it is refused. */

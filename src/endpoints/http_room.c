@@ -274,7 +274,7 @@ void http_set_limits(struct endpoint *e)
 				     .timeout_ms = socket_timeout_ms(e->options)};
 }
 
-int http_send(struct endpoint *e, const void *from, size_t n, bool more)
+int http_send(struct endpoint *e, const void *from, size_t n, bool more, struct fcopy_error *error)
 {
 	struct io *io = &http_of(e)->io;
 	const char *at = from;
@@ -290,7 +290,7 @@ int http_send(struct endpoint *e, const void *from, size_t n, bool more)
 			: errno == EINTR ? io_cancelled(io) ? -EINTR : 0
 					 : -errno;
 		if (r < 0)
-			return r;
+			return error_call(error, "send", e->path, -r);
 	}
 	return 0;
 }

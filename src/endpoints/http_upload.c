@@ -94,8 +94,7 @@ static int upload_proceed(struct endpoint *e, struct fcopy_error *error)
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	if (!http_of(e)->request.expects || http_of(e)->request.length == 0)
 		return 0;
-	int r = http_send(e, go_on, sizeof(go_on) - 1, false);
-	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
+	return http_send(e, go_on, sizeof(go_on) - 1, false, error);
 }
 
 /* Either the length or the file is not what the client meant. */
@@ -148,10 +147,9 @@ static int upload_reply(struct endpoint *e, struct fcopy_report *report)
 		return 0;
 	const int status = find_status(report);
 	report->http.method = http_method_name(&h->request);
-	int r = http_send(e, text,
-			  http_write_text(text, status, describe(report, line, sizeof(line)), false,
-					  0, "", time(NULL)),
-			  false);
+	const size_t n = http_write_text(text, status, describe(report, line, sizeof(line)), false,
+					 0, "", time(NULL));
+	int r = http_send(e, text, n, false, &ignored);
 	report->http.status = r == 0 ? status : 0;
 	if (r == 0 && (r = socket_end_in_order(e, &ignored)) == 0)
 		r = shutdown(e->fd, SHUT_WR) < 0 ? -errno : 0;
