@@ -34,38 +34,38 @@ int storage_draw(struct storage *s, char name[TEMPORARY_SIZE])
 	return r;
 }
 
-static bool rename_hidden(int dir, const char *from, const char *to, bool *able)
+static bool probe_rename(int dir, const char *from, const char *to, bool *able)
 {
 	*able = renameat(dir, from, dir, to) == 0;
 	return *able || !private_is_of_disk(errno);
 }
 
 /* The same of a file that has just been closed, or of its directory. */
-static bool rename_closed(int dir, const char *from, const char *to, bool *able)
+static bool probe_rename_closed(int dir, const char *from, const char *to, bool *able)
 {
 	int ms = 1;
-	bool learned = rename_hidden(dir, from, to, able);
+	bool learned = probe_rename(dir, from, to, able);
 	while (!*able && private_await_release(errno, &ms))
-		learned = rename_hidden(dir, from, to, able);
+		learned = probe_rename(dir, from, to, able);
 	return learned;
 }
 
-/* Hidden names with which a file system is asked, and its answers. */
+/* Two drawn names with which a file system is asked, and its answers. */
 struct probe {
 	int dir;
 	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
 	unsigned asked, able; /* sets of enum storage_ability */
-	int left;             /* errno: the first name that could not be removed */
+	int left;             /* errno: the first of them that could not be removed */
 };
 
 /* Other processes may remove one. */
-static void remove_hidden(struct probe *p, int dir, const char *name, int flags)
+static void probe_remove(struct probe *p, int dir, const char *name, int flags)
 {
 	if (unlinkat(dir, name, flags) < 0 && errno != ENOENT && p->left == 0)
 		p->left = errno;
 }
 
-static bool create_hidden(int dir, const char *name)
+static bool probe_create(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	/* rclone creates an empty file after close(2), perhaps after its removal. */
@@ -78,7 +78,7 @@ static bool create_hidden(int dir, const char *name)
 	return false;
 }
 
-static bool is_readable(int dir, const char *name)
+static bool probe_reads(int dir, const char *name)
 {
 	char byte;
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -91,7 +91,7 @@ static bool is_readable(int dir, const char *name)
 /* Opens the new directory. Another user may own `dir`, and give its name to another directory, or
  * to a symlink: only one that no other user can enter is accepted. Without a handle at the server
  * (O_PATH), which would prevent the rename on SMB. Returns a descriptor or -1. */
-static int open_hidden(int dir, const char *name)
+static int probe_open(int dir, const char *name)
 {
 	struct stat st;
 	bool exposed;
@@ -109,20 +109,20 @@ static int open_hidden(int dir, const char *name)
 static bool probe_full_directory(struct probe *p, bool *able)
 {
 	const char *const file = "f";
-	int fd = open_hidden(p->dir, p->b);
+	int fd = probe_open(p->dir, p->b);
 	*able = false;
-	if (fd < 0 || !create_hidden(fd, file)) {
+	if (fd < 0 || !probe_create(fd, file)) {
 		if (fd >= 0)
 			close(fd);
 		return false; /* the copy will fail, too */
 	}
-	const bool learned = rename_closed(p->dir, p->b, p->a, able);
+	const bool learned = probe_rename_closed(p->dir, p->b, p->a, able);
 	/* Only under its first name does rclone forget the upload of the file. */
-	if (*able && !is_readable(fd, file)) {
+	if (*able && !probe_reads(fd, file)) {
 		*able = false;
 		(void)!renameat(p->dir, p->a, p->dir, p->b);
 	}
-	remove_hidden(p, fd, file, 0);
+	probe_remove(p, fd, file, 0);
 	close(fd);
 	return learned;
 }
@@ -138,14 +138,14 @@ static void probe_directory(struct probe *p, bool full)
 	if (mkdirat(p->dir, p->a, 0700) < 0)
 		return;
 	const bool known = full && fstatat(p->dir, p->a, &before, AT_SYMLINK_NOFOLLOW) == 0;
-	bool learned = rename_hidden(p->dir, p->a, p->b, &able);
+	bool learned = probe_rename(p->dir, p->a, p->b, &able);
 	const bool same = able && known &&
 			  fstatat(p->dir, p->b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
 			  before.st_ino == after.st_ino;
 	if (able && full)
 		learned = probe_full_directory(p, &able);
-	remove_hidden(p, p->dir, p->a, AT_REMOVEDIR);
-	remove_hidden(p, p->dir, p->b, AT_REMOVEDIR);
+	probe_remove(p, p->dir, p->a, AT_REMOVEDIR);
+	probe_remove(p, p->dir, p->b, AT_REMOVEDIR);
 	if (learned)
 		p->asked = (full ? OF_FULL : 0) | (able ? STORAGE_RENAMES_FILES : 0);
 	if (able)
@@ -155,14 +155,16 @@ static void probe_directory(struct probe *p, bool full)
 static void probe_files(struct probe *p)
 {
 	bool renames, replaces = false;
-	if (!create_hidden(p->dir, p->a))
+	if (!probe_create(p->dir, p->a))
 		return;
-	bool learned = rename_closed(p->dir, p->a, p->b, &renames);
+	bool learned = probe_rename_closed(p->dir, p->a, p->b, &renames);
 	if (renames)
-		learned = create_hidden(p->dir, p->a) &&
-			  rename_closed(p->dir, p->a, p->b, &replaces);
-	remove_hidden(p, p->dir, p->a, 0);
-	remove_hidden(p, p->dir, p->b, 0);
+		learned = probe_create(p->dir, p->a) &&
+			  probe_rename_closed(p->dir, p->a, p->b, &replaces);
+	if (!replaces)
+		probe_remove(p, p->dir, p->a, 0);
+	if (renames)
+		probe_remove(p, p->dir, p->b, 0);
 	if (learned) {
 		p->asked |= STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;
 		p->able |= (renames ? STORAGE_RENAMES_FILES : 0) |
@@ -178,7 +180,7 @@ static void probe_modes(struct probe *p)
 	int fd = openat(p->dir, p->a, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	(void)!write(fd, "\n", 1); /* as in create_hidden */
+	(void)!write(fd, "\n", 1); /* as in probe_create */
 	p->asked = STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS;
 	if (fchmod(fd, 0640) == 0 && fstat(fd, &first) == 0 && fchmod(fd, 0600) == 0 &&
 	    fstat(fd, &second) == 0 && (first.st_mode & 07777) == 0640 &&
@@ -189,7 +191,7 @@ static void probe_modes(struct probe *p)
 	    third.st_gid == first.st_gid + 1)
 		p->able |= STORAGE_CHANGES_OWNERS;
 	close(fd);
-	remove_hidden(p, p->dir, p->a, 0);
+	probe_remove(p, p->dir, p->a, 0);
 }
 
 static struct probe storage_probe(int dir, enum storage_ability wanted)
