@@ -155,7 +155,6 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	return 0;
 }
 
-/* What a name leads to, and then its place if it is a regular file. */
 int place_follow(struct place *p, const char *path, struct fcopy_error *e)
 {
 	int r = p->symlink && p->target < 0 ? place_open_target(p, p->name, path, e) : 0;
@@ -228,7 +227,6 @@ int place_accept(struct place *p, bool follow, const char *path, struct fcopy_er
 
 /* The one place that splits a path. */
 
-/* Notes where the last component of the path starts, and copies it without its slashes. */
 int operand_split(struct operand *o)
 {
 	size_t end = strlen(o->path), start;

@@ -16,6 +16,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#ifdef HAVE_LIBURING
+
 /* Pieces: what follows when a read or a write of one ends. */
 
 static size_t round_up(size_t n, size_t align)
@@ -362,8 +364,6 @@ static int direct_copy(struct transfer *t)
 {
 	if (!t->src_positional || !t->dst_positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
-	if (ring_missing)
-		return transfer_refuse(t, NULL, SIDE_BOTH, ENOSYS);
 	bool src_fuse = is_on_fuse(t->src);
 	if (src_fuse || is_on_fuse(t->dst)) {
 		t->operation = "io_uring on FUSE";
@@ -387,9 +387,29 @@ static const char *direct_probe(void)
 {
 	struct ring *ring = ring_open(1, NULL, 0);
 	if (!ring)
-		return ring_missing ? ring_missing : "the kernel, or a sandbox, refuses io_uring";
+		return "the kernel, or a sandbox, refuses io_uring";
 	ring_close(ring);
 	return NULL;
 }
+
+#else
+
+void engine_free_kept(struct kept **kept)
+{
+	(void)kept;
+}
+
+static int direct_copy(struct transfer *t)
+{
+	const bool positional = t->src_positional && t->dst_positional;
+	return transfer_refuse(t, NULL, SIDE_BOTH, positional ? ENOSYS : ESPIPE);
+}
+
+static const char *direct_probe(void)
+{
+	return "built without liburing";
+}
+
+#endif
 
 const struct engine engine_direct = {.name = "direct", .copy = direct_copy, .probe = direct_probe};

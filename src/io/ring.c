@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Implements ring.h, with liburing or without.
+ * Implements ring.h; empty without liburing.
  */
 #include "ring.h"
 
@@ -10,8 +10,6 @@
 
 #include <liburing.h>
 #include <time.h>
-
-const char *const ring_missing = NULL;
 
 struct ring {
 	struct io_uring uring;
@@ -107,43 +105,6 @@ void ring_drain(struct ring *r)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		}
 	}
-}
-
-#else
-
-const char *const ring_missing = "built without liburing";
-
-struct ring *ring_open(unsigned depth, void *memory, size_t size)
-{
-	(void)depth, (void)memory, (void)size;
-	errno = ENOSYS;
-	return NULL;
-}
-
-void ring_close(struct ring *r)
-{
-	(void)r;
-}
-
-void ring_read(struct ring *r, int fd, void *buf, size_t n, off_t at, unsigned id)
-{
-	(void)r, (void)fd, (void)buf, (void)n, (void)at, (void)id;
-}
-
-void ring_write(struct ring *r, int fd, const void *buf, size_t n, off_t at, unsigned id)
-{
-	(void)r, (void)fd, (void)buf, (void)n, (void)at, (void)id;
-}
-
-int ring_wait(struct ring *r, unsigned *id, int *result)
-{
-	(void)r, (void)id, (void)result;
-	return -ENOSYS;
-}
-
-void ring_drain(struct ring *r)
-{
-	(void)r;
 }
 
 #endif

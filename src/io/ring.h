@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * io_uring, as far as a copy needs it: the only code that calls liburing.
+ * io_uring, as far as a copy needs it: the only code that calls liburing. Not in a build without
+ * it.
  */
 #ifndef IO_RING_H
 #define IO_RING_H
@@ -9,9 +10,6 @@
 #include <sys/types.h>
 
 struct ring;
-
-/* Why this build has no io_uring, or NULL. */
-extern const char *const ring_missing;
 
 /* Opens a ring for `depth` operations in flight, whose buffers are all inside `memory`. Registers
  * that memory with the kernel if RLIMIT_MEMLOCK allows it. Returns NULL with errno, also if
