@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Writes into an existing inode: regular files with --inplace, devices and FIFOs always.
  */
+#include "io/system.h"
 #include "replace.h"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+
+enum fcopy_advice in_place_advice(const struct endpoint *e)
+{
+	const struct place *p = &file_of(e)->place;
+	return p->exists && !system_has(p->dir, SYSTEM_NO_WRITE) &&
+		       place_access(p, p->name, W_OK) == 0
+		   ? FCOPY_ADVICE_IN_PLACE_AUTO
+		   : FCOPY_ADVICE_NONE;
+}
 
 int device_size(int fd, off_t *size)
 {

@@ -30,6 +30,8 @@ struct place {
 
 void place_close(struct place *);
 bool place_is_directory(const struct place *);
+/* May this user access `name` in the directory of the place so? Returns 0 or errno. */
+int place_access(const struct place *, const char *name, int mode);
 /* Is the failure that the place is a symlink that leads to nothing? */
 bool place_leads_nowhere(const struct fcopy_error *);
 

@@ -69,7 +69,7 @@ static int partial_fail(const struct endpoint *e, const struct part *p, struct f
 		return error_refuse(error, e->path, p->err, p->reason, p->advice);
 	error_call(error, p->call, e->path, p->err);
 	if (p->err == EACCES || p->err == EPERM)
-		error->advice = replace_in_place_advice(e);
+		error->advice = in_place_advice(e);
 	return -p->err;
 }
 

@@ -4,6 +4,7 @@
 #include "endpoint.h"
 
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 void place_close(struct place *p)
@@ -74,6 +75,16 @@ int place_open_target(struct place *p, const char *link, const char *path, struc
 	if (p->target < 0)
 		return error_call(e, "open", path, errno);
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
+}
+
+/* Old container runtimes answer faccessat2(2), which glibc calls, with EPERM and not with ENOSYS:
+ * then faccessat(2) decides, for the real user. */
+int place_access(const struct place *p, const char *name, int mode)
+{
+	return faccessat(p->dir, name, mode, AT_EACCESS) == 0 ||
+		       (errno == EPERM && syscall(SYS_faccessat, p->dir, name, mode) == 0)
+		   ? 0
+		   : errno;
 }
 
 bool place_is_directory(const struct place *p)

@@ -12,23 +12,6 @@
 /* Checks before the first byte for everything that would make the commit of an atomic file fail:
  * what forbids the rename, or a new owner. */
 
-/* May this user do that? Returns 0 or errno. Old container runtimes answer faccessat2(2), which
- * glibc calls, with EPERM and not with ENOSYS: then faccessat(2) decides, for the real user. */
-static int access_at(const struct endpoint *e, const char *name, int mode)
-{
-	const int dir = file_of(e)->place.dir;
-	return faccessat(dir, name, mode, AT_EACCESS) == 0 ||
-		       (errno == EPERM && syscall(SYS_faccessat, dir, name, mode) == 0)
-		   ? 0
-		   : errno;
-}
-
-/* May this user write into the existing file? */
-static int existing_access(const struct endpoint *e)
-{
-	return access_at(e, file_of(e)->place.name, W_OK);
-}
-
 #define FIXED (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)
 
 /* Do owner and mode alone show that? Where the file system is read-only, the new file cannot be
@@ -39,14 +22,6 @@ static bool owner_may_write(const struct endpoint *e)
 	const struct storage *known = file_of(e)->slot.storage;
 	return p->flagged && !(p->flags & FIXED) && p->st.st_mode & S_IWUSR &&
 	       p->st.st_uid == (known ? known->user : geteuid());
-}
-
-enum fcopy_advice replace_in_place_advice(const struct endpoint *e)
-{
-	const bool writes = !system_has(file_of(e)->place.dir, SYSTEM_NO_WRITE);
-	return file_of(e)->place.exists && writes && existing_access(e) == 0
-		   ? FCOPY_ADVICE_IN_PLACE_AUTO
-		   : FCOPY_ADVICE_NONE;
 }
 
 /* Whether this thread may act as the owner of a file that is not its own. */
@@ -87,13 +62,13 @@ static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error 
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
 				    "cannot be replaced: its directory is append-only",
-				    replace_in_place_advice(e));
+				    in_place_advice(e));
 	if (file_of(e)->place.exists && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
 	    file_of(e)->place.st.st_uid != geteuid() && !is_privileged())
 		return error_refuse(
 		    error, e->path, EPERM,
 		    "cannot be replaced: you own neither it nor its sticky directory",
-		    replace_in_place_advice(e));
+		    in_place_advice(e));
 	if (!(sx.stx_mode & S_ISVTX))
 		file_of(e)->flags |= DESTINATION_DIRECTORY_FITS;
 	return 0;
@@ -107,13 +82,14 @@ static int check_existing(struct endpoint *e, bool force, struct fcopy_error *er
 	if (file_of(e)->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
 		return error_refuse_operand(
 		    error, e->path, ENOENT,
-		    "has no name to replace: it is a deleted file or a memfd",
-		    replace_in_place_advice(e));
+		    "has no name to replace: it is a deleted file or a memfd", in_place_advice(e));
 	if (flags & STATX_ATTR_MOUNT_ROOT)
 		return error_refuse_operand(error, e->path, EBUSY,
 					    "is a mount point and cannot be replaced",
-					    replace_in_place_advice(e));
-	int err = owner_may_write(e) ? 0 : existing_access(e);
+					    in_place_advice(e));
+	int err = owner_may_write(e)
+		      ? 0
+		      : place_access(&file_of(e)->place, file_of(e)->place.name, W_OK);
 	if (err == EROFS)
 		return error_call(error, "open", e->path, EROFS);
 	/* erofs reports STATX_ATTR_IMMUTABLE for each of its files. */
@@ -133,7 +109,7 @@ static int check_existing(struct endpoint *e, bool force, struct fcopy_error *er
 	if (!links && !err)
 		return 0;
 	/* With force the file is replaced by a rename, which needs the directory. */
-	const bool helps = access_at(e, ".", W_OK | X_OK) == 0;
+	const bool helps = place_access(&file_of(e)->place, ".", W_OK | X_OK) == 0;
 	if (links)
 		return error_refuse_operand(
 		    error, e->path, EMLINK,
@@ -284,7 +260,7 @@ static int replace_fail(const struct endpoint *e, const struct failure *fail, in
 	error_call(error, fail->call, e->path, -r);
 	if (r == -EACCES || r == -EPERM || r == -EBUSY || fail->step == STEP_RENAME ||
 	    fail->step == STEP_DISPLACE)
-		error->advice = replace_in_place_advice(e);
+		error->advice = in_place_advice(e);
 	return r;
 }
 
@@ -384,8 +360,7 @@ static int create_named(struct endpoint *e, mode_t mode, struct fcopy_error *err
 		return file_of(e)->slot.is.exists
 			   ? error_refuse(error, e->path, EOPNOTSUPP,
 					  "cannot be replaced: " STORAGE_NO_RENAME,
-					  exists ? replace_in_place_advice(e)
-						 : FCOPY_ADVICE_IN_PLACE_AUTO)
+					  exists ? in_place_advice(e) : FCOPY_ADVICE_IN_PLACE_AUTO)
 			   : RESULT_UNFIT;
 	int r = temporary_create_named(e, mode, &fail);
 	if (r < 0)

@@ -79,8 +79,6 @@ int temporary_open_probe(int dir, struct endpoint *probe, struct failure *);
  * set: then the caller opens the part, too. */
 int replace_check(struct endpoint *e, struct fcopy_error *);
 
-/* FCOPY_ADVICE_IN_PLACE_AUTO if that could succeed. */
-enum fcopy_advice replace_in_place_advice(const struct endpoint *e);
 /* Shards cannot write in place: removes that advice. Returns r. */
 int replace_advise(const struct endpoint *, int r, struct fcopy_error *);
 /* A named temporary file gets its owner last. Checks now, with a probe, that this will work. e->fd
@@ -99,6 +97,8 @@ mode_t replace_new_mode(const struct endpoint *src);
 
 /* HOW_WRITE: an existing inode that is written into, a file or a device. */
 
+/* FCOPY_ADVICE_IN_PLACE_AUTO if that could succeed. */
+enum fcopy_advice in_place_advice(const struct endpoint *e);
 /* Opens the file or device of e's place. Returns 0, or -errno with the failure recorded. */
 int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
 /* Would in_place_open() refuse the device? Writes nothing. Returns 0 or -errno. */
