@@ -4,8 +4,8 @@
 #define _GNU_SOURCE
 #include "cases.h"
 
-#include "io/io.h"
 #include "io/hash.h"
+#include "io/io.h"
 
 #include <dirent.h>
 #include <errno.h>
