@@ -5,7 +5,6 @@
 #include "util.h"
 
 #include "io/hash.h"
-#include "source/climb.h"
 #include "source/reader.h"
 
 #include <errno.h>
