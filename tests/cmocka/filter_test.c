@@ -187,6 +187,36 @@ static void lines_of_a_list(void **state)
 		}
 }
 
+/* With what is below the directories in the list, or without. */
+static void lists_of_directories(void **state)
+{
+	static const char *const listed[] = {"b/c/", "a", "b/e"};
+	static const struct {
+		const char *path;
+		bool is_listed, is_below;
+	} cases[] = {
+	    {"a", true, true},        {"a/x", false, true},  {"a/x/y", false, true},
+	    {"b", true, true},        {"b/c", true, true},   {"b/c/d", false, true},
+	    {"b/c/d/e", false, true}, {"b/d", false, false}, {"b/cd", false, false},
+	    {"b/c!", false, false},   {"ab", false, false},  {"x/a", false, false},
+	    {"c", false, false},      {"b/e", true, true},   {"b/e/f", false, true},
+	};
+	(void)state;
+	for (int recursive = 0; recursive < 2; recursive++) {
+		const struct fcopy_tree_options o = {
+		    .files = listed, .file_count = 3, .files_recursive = recursive};
+		struct filter *f;
+		size_t bad;
+		assert_int_equal(filter_new(&f, &o, &bad), 0);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+			const bool copied = recursive ? cases[i].is_below : cases[i].is_listed;
+			if (filter_excludes(f, cases[i].path, false) == copied)
+				fail_msg("'%s', recursive %d", cases[i].path, recursive);
+		}
+		filter_free(f);
+	}
+}
+
 /* Patterns that name nothing below SRC are refused; the first bad one is named. */
 static void patterns_that_name_nothing(void **state)
 {
@@ -271,6 +301,7 @@ int main(void)
 	case_add(list_without_memory, "realloc", "the names in a directory: realloc fails");
 	case_add(directory_and_below, NULL, "a directory and what is below it are both listed");
 	case_add(lines_of_a_list, NULL, "what a line of a list stands for");
+	case_add(lists_of_directories, NULL, "directories in a list, and what is below them");
 	case_add(patterns_that_name_nothing, NULL, "patterns that name nothing are refused");
 	case_add(directories_alone, NULL, "patterns for directories alone");
 	case_add(long_paths, NULL, "a path that is too long is not excluded");
