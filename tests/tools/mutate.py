@@ -1,8 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 #
-# mutate.py ROOT ROOM SEED: makes one random change in the C files of ROOT/src/ROOM and prints where and which. Calls that only
-# free memory or take a lock stay: their loss is found by sanitizers.
+# mutate.py ROOT ROOM SEED: makes one random change in the C files of ROOT/src/ROOM and prints where and which. Each line that can
+# be changed is drawn as often as any other one. Left out is what has no effect that a test could see:
+# - what frees memory or takes a lock: its loss is found by sanitizers;
+# - how long a process sleeps, and a hint to the kernel about memory: nanosleep, madvise;
+# - how much memory is there: a number from 16 on in brackets, or in a call of malloc, calloc or realloc;
+# - ahead.c, which only asks the kernel to read what is read later anyway;
+# - which one a minimum or maximum, as a < b ? a : b, takes of two equal numbers;
+# - whether a descriptor is 0: from its start on, the program has 0, 1 and 2 open (src/cli/start.c);
+# - the 0 of an option without a letter: any unprintable character would do.
+# A -1, which means none, becomes 0, as any other negative number would mean none, too.
 import glob, os, random, re, sys
 
 ROOT, ROOM, SEED = sys.argv[1:4]
@@ -13,7 +21,15 @@ TEXT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|/\*.*?\*/|//.*')
 OPERATOR = re.compile(r"(?<= )(<=|>=|==|!=|&&|\|\||<|>)(?= )")
 ERRNO = re.compile(r"-errno\b|-E[A-Z]{3,}\b|\berrno [!=]= E[A-Z]+|\br [!=]= -E[A-Z]+")
 NUMBER = re.compile(r"(?<![\w.\"%'])(\d+)(?![\w.\"'])")
-CALL = re.compile(r"^\t+(?:\w+ = |\(void\))?(?!free|return|pthread_mutex_lock|while|if|for|switch|\w*_free\b)[a-z_0-9]+\(.*\);$")
+EXTREME = re.compile(r"(([\w.>-]+) [<>] )(?:\(\w+\))?([\w.>-]+) \? (?:\(\w+\))?\2 : (?:\(\w+\))?\3")
+DESCRIPTOR = re.compile(
+    r"\b(?:fd|src|dst|dir|directory|parent|part|path|source|target|link|found|again|lock|log|data|marker|aside|up|listener) (?:<|>=) 0\b"
+)
+MEMORY = re.compile(r"\w\[(?:1[6-9]|[2-9]\d|\d{3,})\]|\b(?:malloc|calloc|realloc)\(.*\d")
+NONE = re.compile(r"(?:^|[^\w)\] ]|[=?:,(] |return )-1$")
+NO_EFFECT = re.compile(r"\b(?:nanosleep|madvise)\(|^\t\{\"_+\", 0,")
+RELEASES = r"free|return|pthread_mutex_lock|rivals_lock|while|if|for|switch|\w*_(?:free|unref|destroy)\b"
+CALL = re.compile(r"^\t+(?:\w+ = |\(void\))?(?!%s)[a-z_0-9]+\(.*\);$" % RELEASES)
 CONDITION = re.compile(r"^(\t+(?:\} else )?(?:if|while) )\((.*)\)( \{)?$")
 
 
@@ -29,13 +45,20 @@ def balanced(text):
 def changes(line):
     """Each as (what, the line afterwards)."""
     code = TEXT.sub(lambda m: m.group()[0] + "_" * (len(m.group()) - 2) + m.group()[-1], line)
+    if NO_EFFECT.search(code):
+        return
+    only_turned = [m.span() for m in DESCRIPTOR.finditer(code)] + [m.span(1) for m in EXTREME.finditer(code)]
+    is_only_turned = lambda m: any(start < m.start() < end for start, end in only_turned)
     for m in OPERATOR.finditer(code):
-        for new in TURNED[m.group()]:
+        for new in TURNED[m.group()][is_only_turned(m) :]:
             yield "comparison", line[: m.start()] + new + line[m.end() :]
     for m in ERRNO.finditer(code):
         yield "errno", line[: m.start()] + ("0" if m.group()[0] == "-" else "false") + line[m.end() :]
-    for m in NUMBER.finditer(code):
-        yield "constant", line[: m.start()] + str(int(m.group()) + r.choice([1, -1] if m.group() != "0" else [1])) + line[m.end() :]
+    for m in NUMBER.finditer(MEMORY.sub(lambda m: "_" * len(m.group()), code)):
+        if is_only_turned(m):
+            continue
+        by = 1 if m.group() == "0" else -1 if NONE.search(code[: m.end()]) else r.choice([1, -1])
+        yield "constant", line[: m.start()] + str(int(m.group()) + by) + line[m.end() :]
     if CALL.match(code) and balanced(code):
         yield "call", re.match(r"\t+", line).group() + ";"
     m = CONDITION.match(code)
@@ -44,8 +67,10 @@ def changes(line):
 
 
 def sites():
-    found = {}
+    """Each line that can be changed, as (path, number, {what: [the line afterwards]})."""
     for path in sorted(glob.glob(os.path.join(ROOT, "src", ROOM, "*.c"))):
+        if os.path.basename(path) == "ahead.c":
+            continue
         comment = False
         with open(path, encoding="utf-8") as f:
             lines = f.read().split("\n")
@@ -54,14 +79,16 @@ def sites():
             inside, comment = comment or (starts and line.strip().startswith("/*")), (comment or starts) and not ends
             if inside or not line.startswith("\t") or line.lstrip().startswith("case "):
                 continue
+            found = {}
             for what, new in changes(line):
-                found.setdefault(what, []).append((path, i, new))
-    return found
+                found.setdefault(what, []).append(new)
+            if found:
+                yield path, i, found
 
 
-found = sites()
+path, i, found = r.choice(list(sites()))
 what = r.choice(sorted(found))
-path, i, new = r.choice(found[what])
+new = r.choice(found[what])
 with open(path, encoding="utf-8") as f:
     lines = f.read().split("\n")
 print("%s:%d: %s: %s -> %s" % (os.path.relpath(path, ROOT), i + 1, what, lines[i].strip(), new.strip()))
