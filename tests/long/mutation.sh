@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# mutation.sh [N]: makes N single random changes (40) in src, one after the other, each
-# in a scratch copy of HEAD; a test that executes the changed line must fail, twice. A change that leaves the object code as it
+# mutation.sh [N]: makes N single random changes (40) in src, one after the other, each in a scratch copy of HEAD; a test that
+# executes the changed line must fail, twice. tools/mutate.py says what can be drawn; a change that leaves the object code as it
 # was is drawn again. ROOM names one room. A change that no test notices counts as other: judge whether it has an effect at all,
 # and if so write a test. Everything but the scratch copy is read-only: a changed fcopy may remove anything.
+#
+# Which test executes which line is found out once for each state of src and of the test, and stays in build/executed.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need git make python3 bats gcov mkfs.ext4
@@ -17,12 +19,18 @@ caught=0
 rooms=(cli copy endpoints engines io part shard show source tree)
 [ -z "${ROOM-}" ] || rooms=("$ROOM")
 at=$work/ext4
+commit=$(git -C "$root" rev-parse HEAD) || exit 1
 
+# The image is in memory if there is plenty, and loses its name at once.
 make_copy() {
-	truncate -s 3G "$work/image"
+	local image=$work/image
+	[ "$(df --output=avail /dev/shm | tail -n 1)" -lt 8000000 ] || image=$(mktemp /dev/shm/fcopy.XXXXXX)
+	truncate -s 3G "$image"
 	mkdir "$at"
-	{ mkfs.ext4 -q -F "$work/image" && mount -o loop "$work/image" "$at"; } || skip "no ext4 can be mounted"
-	git -C "$root" archive HEAD | tar x -C "$at" || exit 1
+	mkfs.ext4 -q -F "$image" && mount -o loop "$image" "$at"
+	rm -f "$image"
+	mountpoint -q "$at" || skip "no ext4 can be mounted"
+	git -C "$root" archive "$commit" | tar x -C "$at" || exit 1
 	mkdir -m 1777 "$at/tmp"
 	build tests >"$work/make" 2>&1 || { tail "$work/make" && exit 1; }
 }
@@ -32,50 +40,81 @@ build() {
 	env -u MAKEFLAGS -u MAKELEVEL make -C "$at" CFLAGS='-O2 -g0' "$@"
 }
 
-# confined COMMAND…: where only the scratch copy can be written to; nothing it starts outlives it.
+# confined COMMAND…: where only the scratch copy can be written to.
 confined() {
 	# shellcheck disable=SC2016 # the inner shell expands them
-	timeout --kill-after=5 300 unshare --mount --pid --fork --kill-child --mount-proc bash -c '
+	exec unshare --mount --pid --fork --kill-child --mount-proc bash -c '
 		findmnt --noheadings --raw --output TARGET,FSTYPE | while read -r target type; do
 			[[ $target == "$0" || $type =~ ^(proc|devpts|autofs)$ ]] || mount -o remount,bind,ro "$target"
 		done
 		cd "$0" && ulimit -v 16000000 && exec "$@"' "$at" "$@"
 }
 
-# fails TEST [BUILD]
+# fails TEST SECONDS [BUILD]: does it fail, or take longer? Its first failure ends it, and whatever it has started; with BUILD, it
+# runs to its end. $work/TEST has its output.
 fails() {
-	local program=tests/$1 dir=$at/run/ext4
-	[[ $1 == *.bats ]] || program=${2-build}/tests/$1
-	rm -rf "$at/run" 2>/dev/null
-	mkdir -p "$dir"
-	! TEMP=$at/tmp TMPDIR=$at/tmp FCOPY=$at/${2:+$2/}fcopy FCOPY_BUILD=$at/${2-build} FCOPY_TEST_DIR=$dir \
-		confined tests/run.sh "$program" >"$work/out" 2>&1
+	local program=tests/$1 own=${1//\//-} deadline=$((SECONDS + $2)) build=${3-build} status=''
+	local dir=$at/run/$own/ext4 tmp=$at/tmp/$own
+	[[ $1 == *.bats ]] || program=$build/tests/$1
+	rm -rf "$at/run/$own" "$tmp" 2>/dev/null
+	mkdir -p "$dir" "$tmp" && chmod 1777 "$tmp"
+	TEMP=$tmp TMPDIR=$tmp FCOPY=$at/${3:+$3/}fcopy FCOPY_BUILD=$at/$build FCOPY_TEST_DIR=$dir \
+		confined tests/run.sh "$program" >"$work/$own" 2>&1 &
+	# Two directories below is the log of run.sh, which is written as the test goes on. Nothing is printed of what is killed.
+	{
+		while kill -0 $!; do
+			if [ $SECONDS -ge $deadline ] || { [ $# = 2 ] && grep -qs '^not ok' "$tmp"/*/[1-9]*; }; then
+				status=0
+				kill -KILL $!
+			fi
+			sleep 0.1
+		done
+		wait $! || status=0
+		rm -rf "$tmp"
+	} 2>/dev/null
+	return ${status:-1}
 }
 
-# map_tests: writes "FILE LINE MICROSECONDS TEST" to $work/map, for each line that a test executes. It runs each test once with
-# gcov. What builds the program is left out.
-map_tests() {
-	local test start strip data program
+# map_test TEST FILE: writes "FILE LINE MICROSECONDS TEST" to FILE, for each line that the test executes with gcov.
+map_test() {
+	local start=${EPOCHREALTIME/./} strip data=$at/gcov/${1//\//-}
 	strip=$(tr -dc / <<<"$at/build/coverage")
-	build BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
-		build/coverage/fcopy tests >"$work/make" 2>&1 || { tail "$work/make" && exit 1; }
-	for program in "$at"/tests/cli/*.bats "$at"/build/coverage/tests/c{heck,mocka}/*_test; do
-		test=${program#*/tests/}
-		[[ $test != cli/@(documents|install|library).bats ]] || continue
-		data=$at/gcov/${test//\//-}
-		(cd "$at/build/coverage" && find src -type d -exec mkdir -p -m 1777 "$data/{}" \; && find src -name '*.gcno' -exec ln {} "$data/{}" \;)
-		start=${EPOCHREALTIME/./}
-		# It may fail: gcov opens files, too.
-		if GCOV_PREFIX=$data GCOV_PREFIX_STRIP=${#strip} GCOV_ERROR_FILE=/dev/null fails "$test" build/coverage && fails "$test"; then
-			echo "$name: $test is left out: it fails without a change" >&2
-		else
-			python3 "$root/tests/tools/executed.py" "$data" "${rooms[@]}" | sed "s|\$| $((${EPOCHREALTIME/./} - start)) $test|"
-		fi
-		rm -rf "$data"
-	done >"$work/map"
+	(cd "$at/build/coverage" && find src -type d -exec mkdir -p -m 1777 "$data/{}" \; && find src -name '*.gcno' -exec ln {} "$data/{}" \;)
+	# It may fail: gcov opens files, too.
+	if GCOV_PREFIX=$data GCOV_PREFIX_STRIP=${#strip} GCOV_ERROR_FILE=/dev/null fails "$1" 300 build/coverage && fails "$1" 300; then
+		echo "$name: $1 is left out: it fails without a change" >&2
+		: >"$2"
+	else
+		start=$((${EPOCHREALTIME/./} - start))
+		python3 "$root/tests/tools/executed.py" "$data" "${rooms[@]}" | sed "s|\$| $start $1|" >"$data.map" &&
+			mv "$data.map" "$2"
+	fi
+	rm -rf "$data"
 }
 
-# tests_of FILE LINE: the tests that execute this line (or the last one before it that is executed), at most 40 seconds together.
+# map_tests: writes $work/map, the lines of all tests. What builds the program is left out. Four tests at once: many wait.
+map_tests() {
+	local test source file known maps=()
+	known=$root/build/executed/$(git -C "$root" rev-parse "$commit:src") || exit 1
+	mkdir -p "$known"
+	for test in $(cd "$at/build/tests" && ls c{heck,mocka}/*_test) $(cd "$at/tests" && ls cli/*.bats); do
+		[[ $test != cli/@(documents|install|library).bats ]] || continue
+		source=tests/${test%_test}
+		[[ $test == *.bats ]] || source=tests/$test.c
+		file=$known/${test//\//-}-$(git -C "$root" rev-parse "$commit:$source")
+		maps+=("$file")
+		[ ! -e "$file" ] || continue
+		[ -x "$at/build/coverage/fcopy" ] || build BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= \
+			CFLAGS='-O0 -g --coverage -fprofile-update=atomic' build/coverage/fcopy tests >"$work/make" 2>&1 ||
+			{ tail "$work/make" && exit 1; }
+		while [ "$(jobs -rp | wc -l)" -ge 4 ]; do wait -n; done
+		map_test "$test" "$file" &
+	done
+	wait
+	cat "${maps[@]}" >"$work/map"
+}
+
+# tests_of FILE LINE: at most 7 tests that execute this line (or the last one before it that is executed), each with its seconds.
 # First those that execute most lines of FILE in a second.
 tests_of() {
 	awk -v file="$1" -v line="$2" '
@@ -84,15 +123,19 @@ tests_of() {
 		$2 <= line && $2 > nearest { nearest = $2; split("", hits) }
 		$2 == nearest { hits[$4] }
 		END { for (t in hits) print took[t] / lines[t], took[t], t }' "$work/map" |
-		sort -g | awk '{ sum += $2 } NR == 1 || sum <= 40e6 { print $3 }'
+		sort -g | awk 'NR <= 7 { print $3, int($2 / 1e6) }'
 }
 
-# find_failing TEST…: sets REPLY to the test that notices the change.
+# find_failing "TEST SECONDS"…: builds and runs the tests, and sets REPLY to the one that notices the change.
 find_failing() {
-	local test
-	for test; do
-		REPLY=$test
-		! fails "$test" || ! fails "$test" || return 0
+	local seconds program
+	for REPLY; do
+		read -r REPLY seconds <<<"$REPLY"
+		program=build/tests/$REPLY
+		[[ $REPLY != *.bats ]] || program=fcopy
+		build "$program" >"$work/make" 2>&1 || return 0
+		seconds=$((20 + 4 * seconds))
+		! fails "$REPLY" $seconds || ! fails "$REPLY" $seconds || return 0
 	done
 	REPLY=''
 	return 1
@@ -116,7 +159,7 @@ mutate() {
 
 # restore: the object too, with which the next change of this file is compared.
 restore() {
-	git -C "$root" show "HEAD:$file" >"$at/$file"
+	git -C "$root" show "$commit:$file" >"$at/$file"
 	build "build/${file%.c}.o" >"$work/make" 2>&1
 }
 
@@ -127,11 +170,7 @@ while [ $tried -lt "$wanted" ]; do
 	mutate
 	tried=$((tried + 1))
 	mapfile -t tests < <(tests_of "$file" "$line")
-	mapfile -t programs < <(printf 'build/tests/%s\n' "${tests[@]}" | grep -v bats)
-	if ! build fcopy "${programs[@]}" >"$work/make" 2>&1; then
-		echo "$name: caught by the linker: $change"
-		caught=$((caught + 1))
-	elif find_failing "${tests[@]}"; then
+	if find_failing "${tests[@]}"; then
 		echo "$name: caught by $REPLY: $change"
 		caught=$((caught + 1))
 		[[ " ${sound[*]} " == *" $REPLY "* ]] || sound+=("$REPLY")
@@ -142,7 +181,7 @@ while [ $tried -lt "$wanted" ]; do
 done
 build fcopy tests >"$work/make" 2>&1
 for test in "${sound[@]}"; do
-	! fails "$test" || { cat "$work/out" && echo "$name: $test fails without a change" && exit 1; }
+	! fails "$test" 300 || { cat "$work/${test//\//-}" && echo "$name: $test fails without a change" && exit 1; }
 done
 echo "$name: $caught of $tried changes were noticed"
 finish
