@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """foretold.py FCOPY N SEED DIRECTORY: N random command lines for random trees. For each, --dry-run must change nothing, list
-what the run then lists, and have its exit status. SEED:I is the Ith command line alone."""
-import json, os, random, shutil, subprocess, sys
+what the run then lists, and have its exit status. SEED:I is the Ith command line alone.
+
+N = table: each type over each type by a row of options. The dry run must have the exit status of the run, change nothing, and
+name something if the run changes something."""
+import itertools, json, os, random, shutil, subprocess, sys
 
 OLD, SRC, NEW = 1546300800, 1577836800, 1609459200
 NAMES = ["a", "b", "c", "d", "e"]
@@ -80,7 +83,71 @@ def run(fcopy, words, old):
     return p.returncode, sorted(entries), p.stderr
 
 
+def fixture(source, destination):
+    """s/x and d/x of these types; t/file is where symlinks lead."""
+    for name in "s", "d", "t":
+        shutil.rmtree(name, ignore_errors=True)
+        os.mkdir(name)
+    with open("t/file", "w") as f:
+        f.write("target\n")
+    for side, kind in ("s", source), ("d", destination):
+        x = side + "/x"
+        if kind in ("file", "two"):
+            with open(x, "w") as f:
+                f.write(side + "\n")
+        if kind == "two":
+            os.link(x, side + "/other")
+        elif kind == "symlink":
+            os.symlink("../t/file", x)
+        elif kind == "fifo":
+            os.mkfifo(x)
+        elif kind == "dir":
+            os.makedirs(x + "/in")
+        elif kind == "itself":
+            os.link("s/x", x, follow_symlinks=False)
+
+
+def foretells(fcopy, words):
+    """Returns what is wrong with the dry run of a command line, or None."""
+    def run(*command):
+        return subprocess.run([fcopy, *command], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    before = state(".")
+    dry = run("--dry-run", *words)
+    if state(".") != before:
+        return "changed by the dry run"
+    real = run(*words)
+    if dry.returncode != real.returncode:
+        return "exit status %d, then %d: %s" % (dry.returncode, real.returncode, real.stderr)
+    # Of a directory, a file that came and went changes the time.
+    names = [[e[:2] if e[1] & 0o170000 == 0o040000 else e for e in entries] for entries in (before, state("."))]
+    return "not foretold" if names[0] != names[1] and "would" not in dry.stdout else None
+
+
+def table(fcopy):
+    wrong = tried = 0
+    options = ["", "-s", "-sf", "--attributes-only -p", "--inplace", "-aT --delete"]
+    rows = [(src, dst, ["-rT", *o.split(), "s", "d"])
+            for src, dst, o in itertools.product(["file", "symlink", "fifo"], ["absent", "two", "symlink", "itself"], options)]
+    rows += [(src, dst, words[1:-2] + ["s/x", "d/x"]) for src, dst, words in rows if src != "fifo" and "-aT" not in words]
+    rows += [("file", dst, ["s/x", "d/x", *o.split()])  # MODE is no third SRC
+             for dst, o in itertools.product(["absent", "two", "dir"], ["1", "direct -f"])]
+    for src, dst, words in rows:
+        fixture(src, dst)
+        why = foretells(fcopy, words)
+        tried += 1
+        if why:
+            wrong += 1
+            print("%s over %s: fcopy %s: %s" % (src, dst, " ".join(words), why))
+    print("%d command lines, %d not foretold" % (tried, wrong))
+    sys.exit(wrong > 0)
+
+
 def main():
+    if sys.argv[2] == "table":
+        os.makedirs(sys.argv[4], exist_ok=True)
+        fcopy = os.path.abspath(sys.argv[1])
+        os.chdir(sys.argv[4])
+        table(fcopy)
     fcopy, n, seed, work = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     seed, _, only = seed.partition(":")
     os.makedirs(work, exist_ok=True)
