@@ -159,10 +159,10 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 		mkdir -p s/$i
 		echo $i | tee s/$i/{1..20} >/dev/null
 	done
-	strace -f -qq -y -e trace=getdents64 -o one "$FCOPY" -r s u
+	strace -f --seccomp-bpf -qq -y -e trace=getdents64 -o one "$FCOPY" -r s u
 	local -a pids=()
 	for i in 0 1 2 3; do
-		strace -f -qq -y -e trace=getdents64 -o four.$i "$FCOPY" -r --shard=$i/4 s t &
+		strace -f --seccomp-bpf -qq -y -e trace=getdents64 -o four.$i "$FCOPY" -r --shard=$i/4 s t &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do wait "$i"; done
