@@ -39,7 +39,7 @@ static const char head[] = USAGE
 
 static const char foot[] =
     "\n"
-    "SRC or DST may be one of these streams.\n"
+    "SRC or DST may be a stream; TCP and HTTP are not encrypted.\n"
     "  -                          standard input or output\n"
     "  fd:N                       an open descriptor\n"
     "  tcp:HOST:PORT              connect\n"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The table "exit status by cause" of fcopy(1): each of its rows is caused here, in each way that the row names.
+# The table of exit statuses in fcopy(1): each of its rows is caused here, in each way that the row names.
 
 load helper
 
 # The rows of the manual as "CAUSE = STATUS", in plain text.
 rows() {
-	sed -n '/^Exit status by cause/,/^\.El/p' "${BATS_TEST_DIRNAME}/../../src/man/fcopy.1" |
+	sed -n '/^\.Sh EXIT STATUS/,/^\.El/p' "${BATS_TEST_DIRNAME}/../../src/man/fcopy.1" |
 		sed -n 's/^\.It \(.*\) Ta \([12]\)$/\1 = \2/p' |
 		sed -E 's/Fl -?([a-z-]+)/-\1/g; s/-(link|clean|files|exclude|update|json|log)/--\1/g' |
 		sed -E 's/ Ns = Ns Cm /=/g; s/\b(No|Ar|Pa) //g'

@@ -177,7 +177,7 @@ setup_sources() {
 
 # supports OPTION: the numbers of the modes that --help names at it.
 supports() {
-	"$FCOPY" --help | sed -zE "s/\n {20,}/ /g" | sed -nE "s/^  (-.,|   ) $1[^a-z-].*\(modes? ([0-9, ]+)\).*/\2/p" | tr -d ,
+	"$FCOPY" --help | sed -zE "s/\n {20,}/ /g" | sed -nE "s/^  (-.,|   ) $1[^a-z-].*\((only )?modes? ([0-9, ]+)\).*/\3/p" | tr -d ,
 }
 
 @test "each option with each mode: allowed, or exit 2, as the table says" {
