@@ -79,6 +79,16 @@ static int acquire_open_lock(struct part *p)
 	return part_is_named(p) ? acquire_refuse_incomplete(p) : -EAGAIN;
 }
 
+/* Without locks that all machines see, a shard cannot know whether the process of a claim lives. */
+static int acquire_refuse_unlocked(struct part *p)
+{
+	return part_refuse(p, ENOLCK,
+			   "cannot be copied in shards: its file system has no locks that other "
+			   "machines see",
+			   FCOPY_ADVICE_NO_PART);
+}
+
+/* how: LOCK_SH: for a shard. */
 static int acquire_lock(struct part *p, int how, const volatile int *cancel)
 {
 	int r = private_take_lock(p->lock, how, cancel);
@@ -89,6 +99,8 @@ static int acquire_lock(struct part *p, int how, const volatile int *cancel)
 		return part_refuse(p, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	if (r < 0 && !private_lacks_locks(-r))
 		return part_fail(p, "lock of its .fcopy-part", -r);
+	if (how == LOCK_SH && (r < 0 || private_locks_are_local(p->lock)))
+		return acquire_refuse_unlocked(p);
 	if (part_is_named(p))
 		return 0;
 	return errno && errno != ENOENT ? part_fail(p, "fstat", errno)
@@ -334,6 +346,8 @@ int part_share(struct part *p)
 	const int locked = private_flock(p->lock, LOCK_SH);
 	if (locked < 0 && !private_lacks_locks(-locked))
 		return -EAGAIN;
+	if (locked < 0 || private_locks_are_local(p->lock))
+		return acquire_refuse_unlocked(p);
 	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) || !part_is_named(p))
 		return -EAGAIN;
 	/* NFS reports here what it could not write. */

@@ -111,10 +111,11 @@ enum part_state {
 
 /* Finds the part of a copy. After CONTINUED, COMMITTED and RECEIPT it is open and locked, and its
  * journal was read; shards share the lock, flush nothing, and wait until the shard that has locked
- * it to commit has ended. Otherwise nothing is open. */
+ * it to commit has ended; without locks that other machines see, they are refused. Otherwise nothing is open. */
 enum part_state part_acquire(struct part *, const struct part_claim *);
 /* Shares the lock of a part that was made and described, and reads its journal. Returns 0;
- * -EAGAIN if another process has just removed it: it was hidden; or -errno. */
+ * -EAGAIN if another process has just removed it: it was hidden; or -errno, also where locks do not
+ * reach other machines. */
 int part_share(struct part *);
 /* Removes an open part that nobody may continue, with `data`, a file. Returns 0 or -errno: then it
  * stays under a hidden name, or its own. Closes it. */

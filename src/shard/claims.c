@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Chunks: which are listed, claimed and complete. A claim is a lock on share.claim.K, so that it
- * ends with its process. Where there are no locks, chunk K is that of share K modulo N.
+ * ends with its process.
  *
  * An NFS client may remember that a name does not exist, until it sees another change of the
  * directory. It asks the server about a file when it locks it: so a file that was claimed is not
@@ -174,9 +174,9 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 	int fd = job_create(j, name, again);
 	if (fd < 0)
 		return fd;
-	const int r = j->locks ? private_flock(fd, LOCK_EX) : 0;
-	const bool taken = r < 0 && !private_lacks_locks(-r);
-	if (taken && r != -EWOULDBLOCK) {
+	const int r = private_flock(fd, LOCK_EX);
+	const bool taken = r == -EWOULDBLOCK;
+	if (r < 0 && !taken) {
 		close(fd);
 		return job_fail(j, "lock of a chunk", "flock", -r);
 	}
@@ -208,7 +208,7 @@ int job_claim(struct job *j, unsigned *chunk, bool *again)
 	const unsigned n = j->shard.count;
 	int r = job_count_chunks(j);
 	j->busy = false;
-	for (int pass = 0; r == 0 && pass < (j->locks ? 2 : 1); pass++) {
+	for (int pass = 0; r == 0 && pass < 2; pass++) {
 		/* One look, instead of one at each chunk; and not one for each chunk: a look takes
 		 * time in proportion to their number. */
 		if (pass > 0 && j->unlooked == 0 && job_others_have(j)) {
@@ -337,54 +337,24 @@ void job_release(struct job *j)
 	j->claims = 0;
 }
 
-/* Without locks it is unknown whether a process lives: a symlink names the share that does what
- * only one may do, and only that share does it again. otherwise: the result without symlinks. */
-static bool job_appoint(const struct job *j, const char *name, bool otherwise)
-{
-	char own[16], holder[16];
-	snprintf(own, sizeof(own), "%u", j->shard.index);
-	if (symlinkat(own, j->part.fd, name) < 0 && errno != EEXIST)
-		return otherwise;
-	ssize_t n = readlinkat(j->part.fd, name, holder, sizeof(holder) - 1);
-	holder[n > 0 ? n : 0] = '\0';
-	return strcmp(own, holder) == 0;
-}
-
-bool job_claim_commit(const struct job *j)
-{
-	/* --shard=finish is run when the others have ended. */
-	return j->locks || j->shard.finish || job_appoint(j, PART_SHARE "committer", true);
-}
-
-void job_release_commit(const struct job *j)
-{
-	if (!j->locks && !j->shard.finish)
-		(void)unlinkat(j->part.fd, PART_SHARE "committer", 0);
-}
-
 int job_claim_list(struct job *j, int *fd)
 {
 	bool again;
-	*fd = -1;
-	if (!j->locks)
-		return job_appoint(j, PART_SHARE "lister", j->shard.index == 0);
 	*fd = job_create(j, PART_SHARE "claim." JOB_LISTER, &again);
 	if (*fd < 0)
 		return *fd;
-	int r = private_flock(*fd, LOCK_EX);
-	const bool taken = r < 0 && !private_lacks_locks(-r);
-	r = taken && r != -EWOULDBLOCK ? job_fail(j, "lock of the list", "flock", -r) : !taken;
-	if (r == 1)
+	const int r = private_flock(*fd, LOCK_EX);
+	j->ended = false;
+	if (r == 0) {
 		private_refresh(j->part.fd);
-	j->ended = r == 1 && job_is_settled(*fd);
-	if (r == 1)
+		j->ended = job_is_settled(*fd);
 		return 1;
+	}
 	close(*fd);
-	*fd = -1;
-	return r;
+	return r == -EWOULDBLOCK ? 0 : job_fail(j, "lock of the list", "flock", -r);
 }
 
 int job_end_list(const struct job *j, int fd)
 {
-	return fd < 0 ? 0 : job_set_settled(j, fd);
+	return job_set_settled(j, fd);
 }

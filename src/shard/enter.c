@@ -44,7 +44,7 @@ int job_init(struct job *j)
 static int job_check_others(struct job *j)
 {
 	const unsigned complete = j->complete;
-	if (!j->locks || j->part.lock < 0 || part_is_receipt(&j->part))
+	if (j->part.lock < 0 || part_is_receipt(&j->part))
 		return 0;
 	if (private_take_lock(j->part.lock, LOCK_EX, j->options->cancel) == -EWOULDBLOCK)
 		return error_refuse(j->error, j->path, EBUSY,
@@ -267,11 +267,6 @@ int job_enter(struct job *j)
 		if ((r = j->work->check(j)) < 0)
 			return r;
 	}
-	const int locked = private_flock(j->part.lock, LOCK_SH);
-	j->locks = (locked == 0 || !private_lacks_locks(-locked)) &&
-		   !private_locks_are_local(j->part.lock);
-	if (!j->locks)
-		job_warn_unlocked(j);
 	j->flushed = io_now();
 	r = job_look(j);
 	if (r == 0 && j->tree && !j->joined && j->complete > 0)

@@ -19,9 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS   5  /* at most, for the next chunk of a list that is not complete */
-#define WAIT_PART 8  /* at first 1 ms; then this part of what it has waited */
-#define PATIENCE  60 /* seconds: where there are no locks, for the process that lists */
+#define WAIT_MS   5 /* at most, for the next chunk of a list that is not complete */
+#define WAIT_PART 8 /* at first 1 ms; then this part of what it has waited */
 
 /* What is done of a chunk. */
 struct work {
@@ -237,19 +236,20 @@ static struct work *entries_claim(struct shard_tree *s)
 /* Other processes have what is listed so far. Is there more to come from a process that lives? */
 static bool entries_wait(struct shard_tree *s, double *since)
 {
-	int fd, r = 0;
+	int fd;
 	if (s->job.listed || entries_are_stopped(s))
 		return false;
 	if (*since == 0)
 		*since = io_now();
 	long ms = (long)((io_now() - *since) * 1000 / WAIT_PART) + 1;
 	nanosleep(&(struct timespec){.tv_nsec = (ms < WAIT_MS ? ms : WAIT_MS) * 1000000L}, NULL);
-	if (s->job.locks && (r = job_claim_list(&s->job, &fd)) == 1) {
+	const int r = job_claim_list(&s->job, &fd);
+	if (r == 1) {
 		close(fd); /* it has ended; or it was killed, and this process lists the rest */
 		private_refresh(s->job.part.fd);
 		return false;
 	}
-	return r >= 0 && (s->job.locks || io_now() - *since < PATIENCE);
+	return r == 0;
 }
 
 static struct listed *entries_next(struct worker *w)

@@ -60,11 +60,8 @@
  * gets the lock, and commits. A process that still has the shared lock then, such as a duplicate of
  * a complete chunk, commits at its own end. A process with --resume finds the "shards" line.
  *
- * Without locks (ENOLCK, ENOSYS) it is unknown whether a process lives. Then share I takes only
- * chunks I, I + N and so on, the share whose number share.lister has lists the tree, the one whose
- * number share.committer has commits, and nothing is taken over: each share must be run until it
- * succeeds. --shard=finish, which runs after all others, commits in any case. Locks that do not
- * reach other machines (part/lock.c) count as none.
+ * Without locks, or where they do not reach other machines (part/lock.c), it is unknown whether a
+ * process lives: the copy is refused.
  *
  * The source. A job is known by N, JOB, the options, and the source's inode, mtime and size; device
  * numbers differ between machines. An entry that is not what was listed is never copied: the job
@@ -115,13 +112,13 @@ static int job_settle(struct job *j)
 		unsigned chunk;
 		bool again;
 		struct stat st;
-		int r = j->locks ? 0 : job_look(j);
 		private_refresh(j->part.fd);
-		if (r < 0 || job_is_complete(j))
-			return r < 0 ? r : RESULT_AGAIN;
+		if (job_is_complete(j))
+			return RESULT_AGAIN;
 		if (fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return RESULT_AGAIN; /* it was committed */
-		if ((r = job_claim(j, &chunk, &again)) != 0) {
+		const int r = job_claim(j, &chunk, &again);
+		if (r != 0) {
 			job_release(j);
 			return r < 0 ? r : RESULT_AGAIN;
 		}
@@ -157,7 +154,7 @@ static int job_lock_commit(struct job *j)
 				    "another fcopy is using its .fcopy-part", FCOPY_ADVICE_NONE);
 	if (r == -EINTR)
 		return error_refuse(j->error, j->path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
-	if (r < 0 && !private_lacks_locks(-r))
+	if (r < 0)
 		return job_fail(j, "lock of its .fcopy-part", "flock", -r);
 	return part_is_named(&j->part) ? 0 : RESULT_AGAIN;
 }
@@ -171,13 +168,7 @@ static int job_commit(struct job *j)
 		r = RESULT_AGAIN; /* another process was faster */
 	if (r == 0 && !part_is_data(&j->part, &st))
 		r = job_refuse_part(j, "its .fcopy-part was changed by something else");
-	if (r == 0 && !job_claim_commit(j)) {
-		job_warn_left(j);
-		return RESULT_LEFT;
-	}
-	if (r == 0 && (r = j->work->commit(j)) < 0)
-		job_release_commit(j);
-	return r;
+	return r == 0 ? j->work->commit(j) : r;
 }
 
 /* One pass through the states. */

@@ -45,8 +45,6 @@ struct job {
 	uint64_t agreed; /* options that the copies of all shards must have in common */
 	bool tree;
 	bool joined;      /* this process has used a part of this job */
-	bool locks;       /* the file system has locks */
-	bool warned;      /* ... if not */
 	bool synced;      /* syncfs(2) flushes a tree, and with it the part */
 	int parent;       /* the directory of DST: the caller's, after init the job's own */
 	const char *name; /* of DST there */
@@ -134,9 +132,6 @@ int job_claim_list(struct job *, int *fd);
 int job_open(const struct job *, const char *name, bool exists);
 /* The list is complete: the next process that claims it sees this in the file that it locks. */
 int job_end_list(const struct job *, int fd);
-/* Without locks: is it this share that commits? job_release_commit: it could not. */
-bool job_claim_commit(const struct job *);
-void job_release_commit(const struct job *);
 /* The name of a file in the part. */
 #define JOB_NAME 40
 void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk);
@@ -154,7 +149,6 @@ int job_refuse_change(const struct job *);
 int job_refuse_other(const struct job *);
 int job_refuse_committed(const struct job *);
 int job_refuse_missing(const struct job *);
-void job_warn_unlocked(struct job *);
 void job_warn_left(const struct job *);
 
 /* Ranges of one file. */

@@ -95,7 +95,7 @@ int job_refuse_other(const struct job *j)
 	return error_refuse(j->error, j->path, EBUSY, j->reason, FCOPY_ADVICE_SHARDS);
 }
 
-/* Does this share lack a chunk? Where there are no locks, chunk K is that of share K modulo N. */
+/* Does this share lack a chunk? Chunk K is that of share K modulo N. */
 static bool share_is_missing(const struct job *j, unsigned share)
 {
 	if (!j->listed)
@@ -134,21 +134,10 @@ int job_refuse_missing(const struct job *j)
 	return error_refuse(j->error, j->path, ENODATA, j->reason, FCOPY_ADVICE_NONE);
 }
 
-void job_warn_unlocked(struct job *j)
-{
-	if (!j->warned)
-		copy_warn(&(struct copy){.options = j->options}, j->path, ENOLCK,
-			  "the file system has no locks: never run the same share twice at once",
-			  FCOPY_ADVICE_NONE);
-	j->warned = true;
-}
-
 void job_warn_left(const struct job *j)
 {
 	copy_warn(&(struct copy){.options = j->options}, j->path, EBUSY,
-		  j->locks ? "not committed yet: another process is still copying a share and "
-			     "will commit; if it fails, run this command again"
-			   : "not committed yet: another share commits; if it fails, run that "
-			     "share again",
+		  "not committed yet: another process is still copying a share and will commit; "
+		  "if it fails, run this command again",
 		  FCOPY_ADVICE_NONE);
 }

@@ -129,8 +129,7 @@ static int tree_list(struct shard_tree *s)
 	    (r = list_make(s->root.tree, j, s->root.from, s->root.dst)) == 0 &&
 	    !s->root.tree->differs && (r = job_end_list(j, fd)) == 0)
 		r = job_look(j);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return r;
 }
 
@@ -146,13 +145,8 @@ static int tree_copy(struct job *j)
 		r = j->listed ? 0 : tree_list(s);
 		if (r == 0 && !t->differs)
 			r = entries_copy(s);
-		if (r < 0 || j->listed)
+		if (j->listed)
 			break;
-		if (!j->locks)
-			r = error_refuse(j->error, j->path, EBUSY,
-					 "not listed yet: wait until the share that lists SRC has "
-					 "ended, then run this one again",
-					 FCOPY_ADVICE_NONE);
 	}
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	tree_close(s);

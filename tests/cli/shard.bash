@@ -14,14 +14,30 @@ shards() {
 	done
 }
 
-# apart STATUS ARG…: as expect, but where there are no locks: a share is a fixed part of the copy.
+# busy DST SHARD: sets busy to the options of strace by which, for that shard of DST, other processes have the
+# chunks of all other shares.
+busy() {
+	local path=${1%/*} share=${2%/*} n=${2#*/} chunk
+	[[ $1 == */* ]] || path=.
+	path=$(cd "$path" && pwd -P)/${1##*/}.fcopy-part
+	busy=(-e trace=flock -e inject=flock:error=EAGAIN)
+	for ((chunk = 0; chunk < 64; chunk++)); do
+		((chunk % n == 10#$share)) || busy+=(-P "$path/share.claim.$chunk")
+	done
+}
+
+# apart STATUS ARG… SRC DST: as expect, but the process gets only the chunks of its own share. Nobody has begun
+# the others.
 apart() {
-	local want=$1
+	local want=$1 shard
+	local -a busy
 	need_strace
 	shift
-	run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o /dev/null -e trace=flock \
-		-e inject=flock:error=ENOLCK "$FCOPY" "$@"
+	shard=$(printf '%s\n' "$@" | sed -n 's/^--shard=//p')
+	busy "${!#}" "$shard"
+	run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o /dev/null "${busy[@]}" "$FCOPY" "$@"
 	demand "$want"
+	find "${!#}.fcopy-part" -name 'share.claim.[0-9]*' -empty -delete 2>/dev/null || true
 }
 
 # left_only_receipt NAME: of the job, only the receipt is left.

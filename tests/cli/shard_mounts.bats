@@ -26,11 +26,13 @@ on_image() {
 }
 
 # What the commands use. left: what stands beside DST. apart: as in shard.bash.
-functions='
+functions="$(declare -f busy)"'
 left() { (cd m && find . -maxdepth 2 -path "./dst*" ! -path "./dst/*" | sort | xargs); }
 whole="./dst ./dst.fcopy-part ./dst.fcopy-part/journal ./dst.fcopy-part/lock"
 apart() {
-	strace -f -qq -o /dev/null -e trace=flock -e inject=flock:error=ENOLCK "$FCOPY" -a -q -j1 "$@"
+	local -a busy
+	busy "${!#}" "${1#--shard=}"
+	strace -f -qq -o /dev/null "${busy[@]}" "$FCOPY" -a -q -j1 "$@"
 }
 all_at_once() {
 	local i pids=()

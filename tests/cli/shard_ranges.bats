@@ -45,7 +45,7 @@ copied() { [ "$(jq .bytes <<<"$output")" = $(($1 * RANGE)) ] || { echo "$output"
 	whole 8
 }
 
-@test "without locks share I has ranges I, I + N and so on, and the missing shares are named" {
+@test "share I takes ranges I, I + N and so on first, and the missing shares are named" {
 	large 6
 	apart 0 --json --shard=1/2 src dst
 	copied 3

@@ -44,8 +44,8 @@ committed() {
 	left_only_receipt t
 }
 
-# part STATUS OPTION… SHARE: of s to t where there are no locks, with chunks that do not depend on threads:
-# chunk 0 has the files with one name, chunk 1 those with hard links.
+# part STATUS OPTION… SHARE: of s to t, as apart, with chunks that do not depend on threads: chunk 0 has the files
+# with one name, chunk 1 those with hard links.
 part() { apart "$1" -j1 "${@:2}" s t; }
 
 @test "three shards that are run one after the other: the first one makes the whole tree" {
@@ -59,32 +59,17 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	[ "$output" = "t: committed" ]
 }
 
-@test "without locks a shard makes its part of the tree, which is absent until the last one" {
+@test "each shard copies the chunks that no other one has, and the tree is absent until the last one" {
 	make_source
 	for share in 2 0; do
 		part 0 -a --shard=$share/3
-		says "fcopy: warning: t: the file system has no locks: never run the same share twice at once"
+		says ''
 		absent t
 	done
 	[ "$(stat -c %a t.fcopy-part)" = 700 ]
 	[ "$(markers t)" = 1 ]
-	[ "$(readlink t.fcopy-part/share.lister)" = 2 ]
 	part 0 -a --shard=1/3
 	committed
-}
-
-@test "with neither locks nor symlinks the first share lists, and the others use its list" {
-	need_strace
-	make_source
-	local share
-	for share in 0 1; do
-		run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o /dev/null -e trace=flock,symlinkat \
-			-e inject=flock:error=ENOLCK -e inject=symlinkat:error=EPERM:when=1 \
-			"$FCOPY" -r -j1 --shard=$share/2 s t
-		demand 0
-	done
-	diff -r --no-dereference -x fifo s t
-	left_only_receipt t
 }
 
 @test "another process holds the lock of a new part: the shard makes another one" {

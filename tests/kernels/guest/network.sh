@@ -144,6 +144,17 @@ check_shards() {
 	whole_or_absent same_trees tree $there/copied
 }
 
+# check_shards_refused: the locks of these mounts do not reach other clients.
+check_shards_refused() {
+	rm -rf "$dir/refused"
+	mkdir "$dir/refused"
+	cd "$dir/refused" || return
+	! /check/bin/fcopy --shard=0/2 "$data/large" to 2>err || return
+	cat err
+	grep 'has no locks that other machines see' err
+	[ "$(ls -A)" = err ]
+}
+
 # export_xfs OPTION…: with other options than before; the mounts stay.
 export_xfs() {
 	exportfs -i -o "rw,insecure,no_subtree_check,fsid=1,$1" 127.0.0.1:/srv/xfs && exportfs -f
@@ -222,7 +233,7 @@ on_nfs() {
 			result mount FAIL "with nolock: see the console"
 			return
 		fi
-		check shards-nolock check_shards
+		check shards-refused check_shards_refused
 		umount /mnt/nfs /mnt/nfs2
 	fi
 }
