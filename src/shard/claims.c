@@ -291,42 +291,6 @@ int job_mark(struct job *j)
 	return 0;
 }
 
-int job_restate(struct job *j, unsigned chunk, uint64_t more)
-{
-	char name[JOB_NAME], text[32];
-	bool again;
-	size_t done;
-	struct io io = {.cancel = NULL};
-	job_chunk_name(name, "sum", chunk);
-	const int length = snprintf(text, sizeof(text), "%016" PRIx64 "\n", more);
-	const int fd = job_create(j, name, &again);
-	if (fd < 0)
-		return fd;
-	int r = io_write_all(&io, fd, text, (size_t)length, 0, &done);
-	if (r == 0 && fdatasync(fd) < 0)
-		r = -errno;
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	return r < 0 ? job_fail(j, "write of its list", "write", -r) : 0;
-}
-
-int job_add_restated(struct job *j, unsigned chunk)
-{
-	char name[JOB_NAME], text[32];
-	uint64_t more;
-	job_chunk_name(name, "sum", chunk);
-	const int fd = job_open(j, name, false);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : job_fail(j, "read of its list", "openat", -fd);
-	const ssize_t n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	if (sscanf(text, "%16" SCNx64 "\n", &more) != 1)
-		return job_refuse_part(j, "its .fcopy-part has a damaged list");
-	j->restated += more;
-	return 0;
-}
-
 void job_release(struct job *j)
 {
 	for (unsigned i = 0; i < j->claims; i++) {

@@ -31,7 +31,6 @@ struct work {
 	bool failed;       /* atomic */
 	bool checks;       /* the commit looks at its copies; it is not claimed */
 	size_t left;       /* lines that are not finished; atomic */
-	uint64_t sum;      /* what the restated entries add to that of the list; atomic */
 };
 
 /* Is no entry started any more? */
@@ -52,8 +51,7 @@ static void work_end(struct work **at)
 {
 	struct work *k = *at;
 	struct shard_tree *s = k->shard;
-	const bool complete = k->left == 0 && !k->failed && !entries_end(s) &&
-			      (k->sum == 0 || job_restate(&s->job, k->list.number, k->sum) == 0);
+	const bool complete = k->left == 0 && !k->failed && !entries_end(s);
 	*at = k->next;
 	if (!k->checks)
 		job_claim_ends(&s->job, k->list.number, complete);
@@ -130,20 +128,6 @@ static bool entries_take(struct worker *w, const struct entry *e, int fd, const 
 	return true;
 }
 
-/* An entry was copied with another ctime than it is listed with. */
-static void entries_restate(const struct line *l)
-{
-	char path[LIST_PATH];
-	struct stat now = l->entry.st;
-	now.st_mode = l->entry.mode;
-	now.st_ctim = l->entry.ctime;
-	list_path(l, path);
-	__atomic_add_fetch(&l->of->sum,
-			   list_hash_entry(path, 'e', 0, &now) -
-			       list_hash_entry(path, 'e', 0, &l->entry.st),
-			   __ATOMIC_RELAXED);
-}
-
 /* A directory is complete when it is entered: what is listed in it has other lines. */
 static void entries_copy_one(struct worker *w, const struct entry *e)
 {
@@ -157,8 +141,6 @@ static void entries_copy_one(struct worker *w, const struct entry *e)
 		return;
 	if (!entered && !outcome_is_there(&o))
 		__atomic_store_n(&l->of->failed, true, __ATOMIC_RELAXED);
-	if (l->entry.restated && l->first == 0)
-		entries_restate(l);
 	work_release(l->of);
 }
 

@@ -169,9 +169,8 @@ static int finish_read_chunks(struct shard_tree *s, struct finish *f)
 {
 	struct chunk c;
 	int r = 0;
-	s->job.restated = 0;
 	for (unsigned k = 0; r == 0 && k < s->job.chunks; k++) {
-		if ((r = job_add_restated(&s->job, k)) < 0 || (r = chunk_read(&s->job, k, &c)) < 0)
+		if ((r = chunk_read(&s->job, k, &c)) < 0)
 			break;
 		for (size_t i = 0; r == 0 && i < c.count; i++) {
 			struct line *l = &c.line[i], *in = NULL;

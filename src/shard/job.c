@@ -11,8 +11,6 @@
  *                      before is unknown
  *     share.links      names that are hard links to a copied file: finish.c
  *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
- *     share.sum.K      what the sum of the list grows by, because entries of chunk K were made
- *                      readable after an attempt had failed
  *     share.done.K     the marker: chunk K is complete, and on the storage; share.claim.K has one
  *                      byte then
  *
@@ -250,9 +248,8 @@ int job_note_commit(struct job *j, const struct stat *data)
 		c.size = 0;
 		c.mtime = st.st_mtim;
 	}
-	part_note(&j->part, &(struct journal_fact){.kind = JOURNAL_COMMIT,
-						   .number = j->sum + j->restated,
-						   .source = c});
+	part_note(&j->part,
+		  &(struct journal_fact){.kind = JOURNAL_COMMIT, .number = j->sum, .source = c});
 	const int err = j->part.lost ? j->part.lost : fdatasync(j->part.log) < 0 ? errno : 0;
 	return err ? job_fail(j, "write of its journal", "write", err) : 0;
 }

@@ -55,7 +55,6 @@ struct job {
 	struct stat dst;
 	struct part part;
 	uint64_t sum;        /* of what a tree's list has */
-	uint64_t restated;   /* what is added to it: see job_restate() */
 	bool listed;         /* the number of chunks is known ... */
 	unsigned chunks;     /* ... or so many are known to be listed */
 	unsigned char *done; /* by chunk: enum job_chunk */
@@ -112,11 +111,6 @@ int job_look(struct job *);
 /* Claims a chunk. Returns 1; 0 if none is free, or no more chunks can be claimed before job_mark;
  * or -errno. *again: an earlier attempt may have begun it. */
 int job_claim(struct job *, unsigned *chunk, bool *again);
-/* Before the chunk ends: some of its entries have another ctime or mode by now, and the sum of the
- * list becomes this much larger. Returns 0 or -errno, recorded. */
-int job_restate(struct job *, unsigned chunk, uint64_t more);
-/* Adds that of the chunk to j->restated. The same result. */
-int job_add_restated(struct job *, unsigned chunk);
 /* The chunk is copied, or could not be. */
 void job_claim_ends(struct job *, unsigned chunk, bool complete);
 /* Should what was copied be flushed and marked now? */

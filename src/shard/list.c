@@ -91,6 +91,17 @@ static struct buffer *list_buffer(struct worker *w)
 	return b;
 }
 
+/* By their sum a late shard knows what was copied: a file as a single one, by inode, size and mtime.
+ * Mode and ctime do not count: chmod(2) may have made an entry readable during the job. */
+static uint64_t list_hash_found(const char *path, const struct stat *st)
+{
+	const struct stat what = {.st_mode = st->st_mode & S_IFMT,
+				  .st_ino = st->st_ino,
+				  .st_size = st->st_size,
+				  .st_mtim = st->st_mtim};
+	return list_hash_entry(path, 'e', 0, &what);
+}
+
 int list_add(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct lister *l = lister_of(w);
@@ -100,8 +111,7 @@ int list_add(struct worker *w, const struct entry *e, const struct stat *st)
 		return -1; /* nothing more is needed */
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "stat", entry_src, ENAMETOOLONG);
-	__atomic_add_fetch(&l->sum, list_hash_entry(path, directory ? 'd' : 'e', 0, st),
-			   __ATOMIC_RELAXED);
+	__atomic_add_fetch(&l->sum, list_hash_found(path, st), __ATOMIC_RELAXED);
 	struct buffer *b = l->job ? list_buffer(w) : NULL;
 	if (!b)
 		return 0;

@@ -108,7 +108,8 @@ struct lister {
 	struct tree *tree;
 	struct job *job; /* NULL: only the sum is wanted */
 	unsigned chunks; /* that are written */
-	uint64_t lines, bytes, sum;
+	uint64_t lines, bytes;
+	uint64_t sum; /* of all entries that were found */
 	pthread_mutex_t lock;
 	struct linked *linked;
 	size_t links, room;

@@ -44,7 +44,7 @@ static bool entry_was_removed(const struct entry *e)
 /* Is the entry what was listed? When one that has failed is tried again, its ctime and mode may
  * differ: chmod(2) may have made it readable. It is copied as it is now. The number of its names
  * must be the same: the list says which of them are links. */
-static bool entry_is_listed(struct listed *l, const struct stat *st)
+static bool entry_is_listed(const struct listed *l, const struct stat *st)
 {
 	const struct stat *then = &l->st;
 	if ((st->st_mode ^ then->st_mode) & S_IFMT)
@@ -59,12 +59,7 @@ static bool entry_is_listed(struct listed *l, const struct stat *st)
 	    st->st_ctim.tv_nsec == then->st_ctim.tv_nsec)
 		return true;
 	/* Of a part, something must show that the bytes are not what has changed. */
-	if (!l->again || st->st_nlink != then->st_nlink || (l->part && same_owner))
-		return false;
-	l->restated = true;
-	l->mode = st->st_mode;
-	l->ctime = st->st_ctim;
-	return true;
+	return l->again && st->st_nlink == then->st_nlink && !(l->part && same_owner);
 }
 
 /* st: NULL: it is gone. What is not as it was listed has no outcome: the shards list the tree

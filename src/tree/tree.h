@@ -128,10 +128,7 @@ struct listed {
 	uint64_t names; /* of a directory: the sum of hash_name() of what its copy must have */
 	bool ended;     /* it is complete, and was reported */
 	bool part;      /* only a part of the file is copied: the bytes must be the same */
-	bool again;     /* it has perhaps failed: chmod(2) may have changed it since ... */
-	bool restated;  /* ... and has: it has this mode and ctime now */
-	mode_t mode;
-	struct timespec ctime;
+	bool again;     /* it has perhaps failed: chmod(2) may have changed it since */
 };
 
 /* One name in a directory. */

@@ -273,7 +273,7 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 
 @test "a late retry compares the source with what was committed, and refuses if it has changed below" {
 	local change
-	for change in 'printf X >s/d/5' 'touch s/d/e/new' 'rm s/d/e/7' 'mv s/d/8 s/d/88' 'chmod 600 s/d/5' 'ln s/d/6 s/d/66'; do
+	for change in 'printf X >s/d/5' 'touch s/d/e/new' 'rm s/d/e/7' 'mv s/d/8 s/d/88' 'ln s/d/6 s/d/66'; do
 		chmod -R u+rwx s t 2>/dev/null || true
 		rm -rf s t t.*
 		make_source
@@ -299,6 +299,18 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 		chmod -R u+rwx moved
 		rm -r moved
 	done
+}
+
+@test "a late retry compares what identifies a single source, too: a change of mode is not one of SRC" {
+	make_source
+	shards 2 -a
+	chmod 600 s/d/5
+	for share in 0 1; do
+		expect 0 -a --shard=$share/2 --json s t
+		[ "$(jq -c '[.committed, .bytes]' <<<"$output")" = '[true,0]' ]
+	done
+	[ "$(stat -c %a t/d/5)" != 600 ]
+	left_only_receipt t
 }
 
 @test "a late retry opens no file, and is silent if the source is unchanged" {
