@@ -270,8 +270,7 @@ int fcopy_clean(const char *path, const struct fcopy_clean_options *options,
 
 /* Temporary files and unfinished trees that a killed copy left. A copy that writes under such a
  * name itself warns about those of the same user that are older than a day. It removes only what
- * has no bytes of a copy: another machine may be writing the rest. The receipts of shards that are
- * older than a day are removed, too. */
+ * has no bytes of a copy: another machine may be writing the rest. */
 
 #define DAY          86400L
 #define NAMES_MAX    4096  /* are read: a directory may be huge, and its server far away */
@@ -332,7 +331,7 @@ static void find_path(int dir, char path[PATH_MAX])
 void stale_warn_name(int dir, const char *name, const struct fcopy_options *o)
 {
 	char directory[PATH_MAX];
-	if (!temporary_is_drawn(name) || left_sweep(dir, name, 0))
+	if (!temporary_is_drawn(name) || left_sweep(dir, name, -1))
 		return;
 	find_path(dir, directory);
 	(void)warn_about(dir, directory, name, o, NULL);
@@ -349,9 +348,7 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 	find_path(r.fd, directory);
 	for (const char *name;
 	     names < NAMES_MAX && warnings < WARNINGS_MAX && (name = reader_next(&r)); names++)
-		if (part_is_name(name))
-			left_sweep(r.fd, name, DAY);
-		else if (temporary_is_drawn(name) && !left_sweep(r.fd, name, 0))
+		if (temporary_is_drawn(name) && !left_sweep(r.fd, name, -1))
 			warnings += warn_about(r.fd, directory, name, o, report);
 	reader_close(&r);
 }

@@ -159,21 +159,6 @@ static int acquire_check_header(struct part *p, const char *dst)
 	return 0;
 }
 
-/* Has somebody put files into the receipt? They would stay in a hidden directory. NFS gives files
- * that are open and removed such a name. Returns 1, 0 or -errno. */
-static int acquire_finds_others(const struct part *p)
-{
-	_Alignas(8) char buffer[READER_SIZE];
-	struct reader r = reader_open(p->fd, buffer, sizeof(buffer));
-	bool others = false;
-	for (const char *name; !others && (name = reader_next(&r));)
-		others = strcmp(name, PRIVATE_LOCK) != 0 && strcmp(name, PART_JOURNAL) != 0 &&
-			 strncmp(name, PART_SHARE, strlen(PART_SHARE)) != 0 &&
-			 strncmp(name, ".nfs", 4) != 0;
-	const int err = reader_close(&r);
-	return err < 0 ? err : others;
-}
-
 /* Nobody can continue it. */
 static int acquire_retire(struct part *p)
 {
@@ -181,22 +166,17 @@ static int acquire_retire(struct part *p)
 	return r < 0 ? part_fail(p, "remove of its .fcopy-part", -r) : -EAGAIN;
 }
 
-/* Only shards continue what shards have begun. */
+/* Only shards continue what shards have begun. Their receipt is removed. */
 static int acquire_check_shards(struct part *p, bool joins)
 {
 	if (joins && !p->journal.shards.kind)
 		return part_refuse(p, EEXIST, BEGUN_BEFORE, FCOPY_ADVICE_REMOVE_PART);
 	if (joins || !p->journal.shards.kind)
 		return 0;
-	if (!part_is_receipt(p))
-		return part_refuse(p, EBUSY, OF_SHARDS, FCOPY_ADVICE_SHARDS);
-	const int others = acquire_finds_others(p);
-	if (others < 0)
-		return part_fail(p, "list of its .fcopy-part", -others);
-	if (others)
-		return part_refuse(p, EEXIST, "its .fcopy-part holds files that fcopy did not make",
-				   FCOPY_ADVICE_REMOVE_PART);
-	return acquire_retire(p);
+	part_close(p, false);
+	return left_sweep(p->parent, p->public, -1)
+		   ? -EAGAIN
+		   : part_refuse(p, EBUSY, OF_SHARDS, FCOPY_ADVICE_SHARDS);
 }
 
 /* What the open part holds, for a copy of one file or tree. Returns 0 with the state, or -errno. */

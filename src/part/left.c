@@ -400,26 +400,13 @@ int left_remove(struct left *l)
 	return used ? 0 : r;
 }
 
-/* By its name: nothing has to be created to find out whose a young part is. */
-static bool left_is_young(int parent, const char *public, long age)
-{
-	char path[NAME_MAX + sizeof("/" PART_JOURNAL)];
-	struct stat st;
-	snprintf(path, sizeof(path), "%s/" PART_JOURNAL, public);
-	return fstatat(parent, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       time(NULL) - st.st_mtime < age;
-}
-
-bool left_sweep(int parent, const char *name, long older_than)
+bool left_sweep(int parent, const char *name, int of)
 {
 	struct left l;
-	if (older_than > 0 && left_is_young(parent, name, older_than))
-		return false;
-	/* The next job may have committed since. */
 	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
 		    ((l.bare && (l.part.lock < 0 || !private_locks_are_local(l.part.lock))) ||
-		     (l.kind == FCOPY_LEFT_RECEIPT &&
-		      (older_than == 0 || !left_is_young(parent, name, older_than)))) &&
+		     l.kind == FCOPY_LEFT_RECEIPT) &&
+		    (of < 0 || private_has_name(of, parent, name)) &&
 		    left_remove(&l) == 0 && l.state != FCOPY_LEFT_LIVE;
 	left_close(&l);
 	return gone;

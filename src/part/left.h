@@ -35,9 +35,9 @@ bool part_examine(struct left *, int parent, const char *name, bool waits);
  * there. */
 int left_remove(struct left *);
 /* A process that was killed between two steps of publishing or retiring a part leaves a hidden
- * directory without bytes of a copy. Removes that, or a receipt that was made so many seconds ago,
- * if no process uses it. Returns whether it is gone. */
-bool left_sweep(int parent, const char *name, long older_than);
+ * directory without bytes of a copy. Removes that, or a receipt, if no process uses it. of: only
+ * this directory, which is open and not locked; -1: any. Returns whether it is gone. */
+bool left_sweep(int parent, const char *name, int of);
 /* Opens the directory that holds the entry of FCOPY_LEFT_OLD. Returns a descriptor or -errno. */
 int left_open_old(const struct left *);
 void left_close(struct left *);

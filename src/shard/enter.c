@@ -118,8 +118,7 @@ static bool job_fits_destination(const struct job *j)
 	return same && c->size == j->dst.st_size;
 }
 
-/* changed: it is the same job, if the size and mtime of the source do not count. */
-static bool job_is_same(const struct job *j, bool *changed)
+static bool job_is_same(const struct job *j)
 {
 	const struct journal *of = &j->part.journal;
 	const struct journal_source *s = &of->source.source;
@@ -128,9 +127,9 @@ static bool job_is_same(const struct job *j, bool *changed)
 	const size_t length = job ? journal_escape(job, strlen(job), name) : 0;
 	const bool named = !job || (of->shards.size == length &&
 				    memcmp(of->shards.text, name, length) == 0);
-	*changed = named && of->source.tree == j->tree && of->options.number == j->agreed &&
-		   of->shards.number == j->shard.count && s->inode == j->source->st_ino;
-	return *changed && s->mtime.tv_sec == j->source->st_mtim.tv_sec &&
+	return named && of->source.tree == j->tree && of->options.number == j->agreed &&
+	       of->shards.number == j->shard.count && s->inode == j->source->st_ino &&
+	       s->mtime.tv_sec == j->source->st_mtim.tv_sec &&
 	       s->mtime.tv_nsec == j->source->st_mtim.tv_nsec &&
 	       (j->tree || s->size == j->source->st_size);
 }
@@ -151,24 +150,25 @@ static int job_confirm(struct job *j)
 /* What was committed before, by this job or by another one. */
 static int job_check_receipt(struct job *j)
 {
-	bool changed;
 	int r = job_look_at_destination(j); /* it may have been renamed since */
 	if (r < 0)
 		return r;
-	const bool same = job_is_same(j, &changed), fits = job_fits_destination(j);
-	if (same && (fits || j->joined)) { /* an NFS client may not see DST yet */
+	const bool fits = job_fits_destination(j);
+	if (job_is_same(j) && (fits || j->joined)) { /* an NFS client may not see DST yet */
 		j->sum = j->part.journal.commit.number;
 		return job_confirm(j);
 	}
-	if (j->tree && fits && changed)
-		return job_refuse_change(j);
 	if (j->tree && fits)
 		return job_refuse_committed(j);
 	r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
 		return r < 0 ? r : job_end_missing(j);
+	/* NFS removes no directory with open files; and the next job may commit before. */
+	const int receipt = j->part.fd;
+	j->part.fd = -1;
 	job_leave(j);
-	left_sweep(j->parent, j->part.public, 0);
+	(void)left_sweep(j->parent, j->part.public, receipt);
+	close(receipt);
 	return RESULT_AGAIN;
 }
 
@@ -243,7 +243,6 @@ static enum part_state job_acquire(struct job *j)
 
 int job_enter(struct job *j)
 {
-	bool changed;
 	job_leave(j);
 	int r = job_look_at_destination(j);
 	if (r < 0)
@@ -258,7 +257,7 @@ int job_enter(struct job *j)
 	case PART_REFUSED: return job_fail_part(j);
 	default: break;
 	}
-	if (!job_is_same(j, &changed))
+	if (!job_is_same(j))
 		return job_refuse_other(j);
 	if (j->tree && j->exists) {
 		/* DST is what was built here: this client does not see the "commit" line yet. */
@@ -273,18 +272,4 @@ int job_enter(struct job *j)
 		r = job_note_left(j);
 	j->joined = true;
 	return r;
-}
-
-int job_exists(struct job *j)
-{
-	bool changed = false;
-	int r = job_look_at_destination(j);
-	if (r < 0)
-		return r;
-	const enum part_state state = job_acquire(j);
-	const bool open = j->part.fd >= 0, same = open && job_is_same(j, &changed);
-	const bool fits = state == PART_RECEIPT && job_fits_destination(j) &&
-			  j->part.journal.source.source.inode == j->source->st_ino;
-	job_leave(j);
-	return same ? RESULT_SAME : fits ? RESULT_COMMITTED : 0;
 }

@@ -85,9 +85,6 @@ int job_enter(struct job *);
 bool job_was_left(const struct job *);
 /* Releases the part and everything in it. */
 void job_leave(struct job *);
-/* Is there a part, or a receipt, of this job? RESULT_SAME; RESULT_COMMITTED: a receipt of an
- * earlier state of the source, or of another job for it; 0; or -errno. */
-int job_exists(struct job *);
 /* Of a directory: replaces the mtime by the time of creation, or by 0. */
 void job_birth(int dir, const char *name, struct stat *);
 /* Chunks are missing, and none can be claimed: refuses the copy. Returns -errno, or RESULT_AGAIN.
@@ -139,7 +136,6 @@ int job_fail(const struct job *, const char *operation, const char *call, int er
 int job_fail_part(const struct job *);
 int job_refuse_part(const struct job *, const char *reason);
 int job_refuse_source(const struct job *);
-int job_refuse_change(const struct job *);
 int job_refuse_other(const struct job *);
 int job_refuse_committed(const struct job *);
 int job_refuse_missing(const struct job *);

@@ -30,12 +30,12 @@ int job_refuse_source(const struct job *j)
 			    FCOPY_ADVICE_SHARDS);
 }
 
-int job_refuse_change(const struct job *j)
+int job_refuse_committed(const struct job *j)
 {
-	return error_refuse(j->error, j->path, EEXIST,
-			    "SRC has changed since the commit of these shards: rename DST "
-			    "and run again",
-			    FCOPY_ADVICE_NONE);
+	return error_refuse(
+	    j->error, j->path, EEXIST,
+	    "is complete, but of another job, or of an earlier SRC: rename DST and run again",
+	    FCOPY_ADVICE_NONE);
 }
 
 /* Was it begun with another name? No name fits each. */
@@ -58,18 +58,6 @@ static void job_write_name(const struct job *j, char text[64])
 		strcpy(text, "no --job");
 	else
 		snprintf(text, 64, "--job=%.48s", name);
-}
-
-int job_refuse_committed(const struct job *j)
-{
-	char how[64] = "other options or another SRC";
-	if (j->part.journal.shards.number != j->shard.count)
-		snprintf(how, sizeof(how), "N = %lu", (unsigned long)j->part.journal.shards.number);
-	else if (job_has_other_name(j))
-		job_write_name(j, how);
-	snprintf(j->reason, 128, "is complete, made by shards with %s: rename DST and run again",
-		 how);
-	return error_refuse(j->error, j->path, EEXIST, j->reason, FCOPY_ADVICE_NONE);
 }
 
 int job_refuse_other(const struct job *j)

@@ -24,17 +24,6 @@ static uint64_t tree_agreed(const struct tree *t)
 	       (uint64_t)o->follow << 9 | (uint64_t)o->one_file_system << 11;
 }
 
-/* Roots have the same inode number on many file systems, as do subvolumes of btrfs: the inode does
- * not show that it is the same source. */
-static bool tree_is_root(const struct operand *from)
-{
-	struct stat up;
-	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/..", from->path);
-	return n >= (int)sizeof(path) || stat(path, &up) < 0 ||
-	       up.st_dev != from->place.st.st_dev || up.st_ino == from->place.st.st_ino;
-}
-
 static int tree_check(struct job *j)
 {
 	struct shard_tree *s = j->owner;
@@ -205,17 +194,6 @@ static int tree_end(struct shard_tree *s, int r)
 	return r;
 }
 
-int shard_names_copy(struct tree *t, const struct operand *from, const struct operand *to)
-{
-	struct shard_tree s;
-	t->umask = temporary_umask();
-	int r = tree_begin(&s, t, from, to);
-	if (r == 0)
-		r = job_exists(&s.job);
-	return tree_end(
-	    &s, r < 0 ? r : r == RESULT_SAME || (r == RESULT_COMMITTED && !tree_is_root(from)));
-}
-
 /* A late retry: a job is known by its root's mtime and inode, and entries below may have changed
  * since the commit. Another name makes another job. */
 static int tree_compare(struct shard_tree *s)
@@ -224,7 +202,7 @@ static int tree_compare(struct shard_tree *s)
 	if (s->job.shard.finish || s->job.joined || s->job.shard.job)
 		return 0;
 	int r = list_sum(s->root.tree, s->root.from, &sum);
-	return r < 0 || sum == s->job.sum ? r : job_refuse_change(&s->job);
+	return r < 0 || sum == s->job.sum ? r : job_refuse_committed(&s->job);
 }
 
 int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
@@ -268,7 +246,6 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
 {
 	static const struct shared_copy shards = {.copy_root = shard_copy_root,
-						  .names_copy = shard_names_copy,
 						  .copy_file = shard_copy_file,
 						  .list = list_add,
 						  .leave = list_leave};

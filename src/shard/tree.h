@@ -28,7 +28,6 @@ struct shard_tree {
 
 /* tree.c: of shared_copy. */
 int shard_copy_root(struct tree *, const struct operand *from, const struct operand *to);
-int shard_names_copy(struct tree *, const struct operand *from, const struct operand *to);
 
 /* entries.c: walks the batches, and before them what the list has of the operand's directory,
  * unless that is NULL. Returns 0 if they could be walked, or -errno, recorded. */

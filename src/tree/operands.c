@@ -286,9 +286,9 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 		if (found->place.exists && inodes_add(t->sources, &found->place.st) < 0)
 			return tree_fail(t, "malloc", dst, ENOMEM);
 	}
-	/* The next run of a command with --resume finds the copy as DST. */
-	const bool itself = o->copy.no_directory ||
-			    (o->copy.resume && t->operand[0].kind == OPERAND_DIRECTORY);
+	/* The next run of a command with --resume, or the next shard, finds the copy as DST. */
+	const bool itself = o->copy.no_directory || ((o->copy.resume || t->shared) &&
+						     t->operand[0].kind == OPERAND_DIRECTORY);
 	operand_find_destination(&t->destination, dst, n > 1 || o->into_directory || !itself);
 	if (o->copy.resume && !o->copy.no_directory && continues_inside(t))
 		t->destination.kind = OPERAND_INTO;

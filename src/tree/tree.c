@@ -80,30 +80,6 @@ static void warn_about_stale(struct tree *t, int parent, mode_t mode)
 	stale_warn(parent, &t->options->copy, NULL);
 }
 
-/* DST may be the copy itself, which shards have committed since: then a retry of one of them must
- * not make DST/basename(SRC). */
-static int find_shared_copy(struct tree *t, struct operand *to, const struct operand *src,
-			    char path[PATH_MAX])
-{
-	struct operand dst = t->destination, itself;
-	struct fcopy_error error;
-	if (dst.kind != OPERAND_INTO || operand_is_unnamed(&dst))
-		return 0;
-	dst.kind = OPERAND_DIRECTORY;
-	int r = operand_find_copy(&itself, &dst, src, path, &error);
-	if (r < 0)
-		report_operand(t, &error);
-	else
-		r = t->shared->names_copy(t, src, &itself);
-	if (r > 0) {
-		operand_close(to);
-		*to = itself;
-	} else {
-		operand_close(&itself);
-	}
-	return r < 0 ? r : 0;
-}
-
 /* DST ends in a slash, but SRC is not a directory. */
 static int refuse_slash(struct tree *t)
 {
@@ -184,8 +160,6 @@ static int copy_operand(struct tree *t, struct operand *src)
 		r = operand_check_device(&to, decide_replaces(t->options), &error);
 	if (r < 0)
 		report_operand(t, &error);
-	else if (t->shared)
-		r = find_shared_copy(t, &to, src, itself);
 	else if (t->options->parents)
 		r = parents_make(t, src, &to, itself, &parents);
 	if (r < 0) {

@@ -204,9 +204,6 @@ struct shared_copy {
 	/* Copies the directory that is open as from->fd. Returns 0 also if other processes have not
 	 * finished; or -errno, reported. */
 	int (*copy_root)(struct tree *, const struct operand *from, const struct operand *to);
-	/* Do the processes make, or have they made, a copy of `from` as `to`? 1, 0, or -errno,
-	 * reported. */
-	int (*names_copy)(struct tree *, const struct operand *from, const struct operand *to);
 	int (*copy_file)(struct copy *); /* of copy_operands() */
 	/* With ground.lists: takes an entry that the walk has found; at the end of each worker. */
 	int (*list)(struct worker *, const struct entry *, const struct stat *);
