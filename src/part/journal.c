@@ -74,163 +74,131 @@ bool journal_is_recent(const struct journal_source *s, const struct timespec *wh
 	return journal_is_after(&s->mtime, when) || journal_is_after(&s->ctime, when);
 }
 
-/* `text` has room for a line. */
-static size_t journal_text_of_entry(const struct journal_fact *f, char *text)
+/* What a word of a line is, and which member of the fact has it. */
+enum word_type { UNSIGNED, SIZE, TIME, MODE, TREE, BOOT, TEXT };
+
+static const struct journal_word {
+	char letter;
+	enum word_type type;
+	size_t at;
+} journal_words[] = {
+    {'n', UNSIGNED, offsetof(struct journal_fact, number)},
+    {'t', TREE, offsetof(struct journal_fact, tree)},
+    {'i', UNSIGNED, offsetof(struct journal_fact, source.inode)},
+    {'d', UNSIGNED, offsetof(struct journal_fact, source.device)},
+    {'s', SIZE, offsetof(struct journal_fact, source.size)},
+    {'m', TIME, offsetof(struct journal_fact, source.mtime)},
+    {'c', TIME, offsetof(struct journal_fact, source.ctime)},
+    {'w', TIME, offsetof(struct journal_fact, when)},
+    {'I', UNSIGNED, offsetof(struct journal_fact, inode)},
+    {'D', UNSIGNED, offsetof(struct journal_fact, device)},
+    {'P', UNSIGNED, offsetof(struct journal_fact, part)},
+    {'M', MODE, offsetof(struct journal_fact, mode)},
+    {'b', BOOT, offsetof(struct journal_fact, boot)},
+    {'u', UNSIGNED, offsetof(struct journal_fact, mount)},
+    {'o', SIZE, offsetof(struct journal_fact, offset)},
+    {'l', SIZE, offsetof(struct journal_fact, length)},
+    {'x', TEXT, offsetof(struct journal_fact, text)},
+};
+
+/* A line: its first word, and the letters of the others. A line with "done" is of the first of the
+ * two kinds if it has all its words. */
+static const struct journal_row {
+	enum journal_kind kind;
+	const char *name, *letters;
+} journal_rows[] = {
+    {JOURNAL_ENTRY, "done", "smcwix"}, /* first: it is nearly every line of a tree */
+    {JOURNAL_RANGE, "done", "ol"},      {JOURNAL_VERSION_IS, "fcopy-part", "n"},
+    {JOURNAL_NAME, "name", "x"},        {JOURNAL_SOURCE, "source", "tidsmc"},
+    {JOURNAL_OPTIONS, "options", "n"},  {JOURNAL_DATA, "data", "PIDM"},
+    {JOURNAL_RUN, "run", "buw"},        {JOURNAL_AGAIN, "again", "x"},
+    {JOURNAL_FLUSHED, "flushed", ""},   {JOURNAL_LOST, "lost", ""},
+    {JOURNAL_PRIVATE, "private", "n"},  {JOURNAL_SHARDS, "shards", "nx"},
+    {JOURNAL_COMMIT, "commit", "nism"},
+};
+
+#define ROWS (sizeof(journal_rows) / sizeof(*journal_rows))
+
+static const struct journal_word *journal_word_of(char letter)
 {
-	char *at = words_put(stpcpy(text, "done "), f->source.size, 10, 1, ' ');
-	at = words_put_time(at, &f->source.mtime);
-	at = words_put_time(at, &f->source.ctime);
-	at = words_put_time(at, &f->when);
-	at = words_put_unsigned(at, f->source.inode, 10, 1, ' ');
-	return (size_t)(at - text) + journal_escape(f->text, f->size, at);
+	const struct journal_word *word = journal_words;
+	while (word->letter != letter)
+		word++;
+	return word;
 }
 
-static size_t journal_text(const struct journal_fact *f, char *text, size_t room)
+/* Writes a word, and a space after it. An empty text is -. */
+static char *journal_put(char *to, const struct journal_word *word, const struct journal_fact *f)
 {
-	const struct journal_source *s = &f->source;
-	char path[JOURNAL_PATH];
-	int n = 0;
-	switch (f->kind) {
-	case JOURNAL_VERSION_IS:
-		n = snprintf(text, room, "fcopy-part %ju", (uintmax_t)f->number);
-		break;
-	case JOURNAL_SHARDS:
-		journal_escape(f->size ? f->text : "-", f->size ? f->size : 1, path);
-		n = snprintf(text, room, "shards %ju %s", (uintmax_t)f->number, path);
-		break;
-	case JOURNAL_COMMIT:
-		n = snprintf(text, room, "commit %ju %ju %jd %jd.%09ld", (uintmax_t)f->number,
-			     (uintmax_t)s->inode, (intmax_t)s->size, (intmax_t)s->mtime.tv_sec,
-			     s->mtime.tv_nsec);
-		break;
-	case JOURNAL_NAME:
-	case JOURNAL_AGAIN:
-		journal_escape(f->text, f->size, path);
-		n = snprintf(text, room, "%s %s", f->kind == JOURNAL_NAME ? "name" : "again", path);
-		break;
-	case JOURNAL_SOURCE:
-		n = snprintf(text, room, "source %s %ju %ju %jd %jd.%09ld %jd.%09ld",
-			     f->tree ? "tree" : "file", (uintmax_t)s->inode, (uintmax_t)s->device,
-			     (intmax_t)s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
-			     (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec);
-		break;
-	case JOURNAL_OPTIONS: n = snprintf(text, room, "options %ju", (uintmax_t)f->number); break;
-	case JOURNAL_DATA:
-		n = snprintf(text, room, "data %ju %ju %ju %o", (uintmax_t)f->part,
-			     (uintmax_t)f->inode, (uintmax_t)f->device, (unsigned)f->mode);
-		break;
-	case JOURNAL_RUN:
-		n = snprintf(text, room, "run %s %ju %jd.%09ld", f->boot, (uintmax_t)f->mount,
-			     (intmax_t)f->when.tv_sec, f->when.tv_nsec);
-		break;
-	case JOURNAL_RANGE:
-		n = snprintf(text, room, "done %jd %jd", (intmax_t)f->offset, (intmax_t)f->length);
-		break;
-	case JOURNAL_ENTRY: return journal_text_of_entry(f, text);
-	case JOURNAL_FLUSHED: n = snprintf(text, room, "flushed"); break;
-	case JOURNAL_LOST: n = snprintf(text, room, "lost"); break;
-	case JOURNAL_PRIVATE: n = snprintf(text, room, "private %ju", (uintmax_t)f->number); break;
-	case JOURNAL_NOTHING: break;
+	const void *member = (const char *)f + word->at;
+	switch (word->type) {
+	case UNSIGNED: return words_put_unsigned(to, *(const uint64_t *)member, 10, 1, ' ');
+	case SIZE: return words_put(to, *(const off_t *)member, 10, 1, ' ');
+	case TIME: return words_put_time(to, member);
+	case MODE: return words_put_unsigned(to, *(const mode_t *)member, 8, 1, ' ');
+	case TREE: return stpcpy(to, *(const bool *)member ? "tree " : "file ");
+	case BOOT: return stpcpy(stpcpy(to, member), " ");
+	case TEXT:
+		to += journal_escape(f->size ? f->text : "-", f->size ? f->size : 1, to);
+		return stpcpy(to, " ");
 	}
-	return (size_t)n;
+	return to;
 }
 
 size_t journal_format(const struct journal_fact *f, char line[JOURNAL_LINE])
 {
-	size_t n = journal_text(f, line + JOURNAL_SEAL, JOURNAL_LINE - JOURNAL_SEAL - 1);
-	journal_seal(line, n);
-	line[JOURNAL_SEAL + n] = '\n';
-	return JOURNAL_SEAL + n + 1;
-}
-
-static void journal_parse_done(struct words *w, struct journal_fact *f)
-{
-	f->source.size = (off_t)words_number(w, ' ', 10);
-	w->wrong |= f->source.size < 0;
-	const char *dot = w->at < w->end ? memchr(w->at, '.', (size_t)(w->end - w->at)) : NULL;
-	if (!dot) {
-		f->kind = JOURNAL_RANGE;
-		f->offset = f->source.size;
-		f->length = (off_t)words_number(w, ' ', 10);
-		off_t end;
-		w->wrong |= f->length < 0 || __builtin_add_overflow(f->offset, f->length, &end);
-		return;
-	}
-	f->kind = JOURNAL_ENTRY;
-	f->source.mtime = words_time(w);
-	f->source.ctime = words_time(w);
-	f->when = words_time(w);
-	f->source.inode = words_unsigned(w);
-	f->text = words_text(w, &f->size);
-}
-
-static void journal_parse_source(struct words *w, struct journal_fact *f)
-{
-	size_t n;
-	const char *type = words_text(w, &n);
-	f->kind = JOURNAL_SOURCE;
-	f->tree = n == 4 && memcmp(type, "tree", 4) == 0;
-	w->wrong |= !f->tree && (n != 4 || memcmp(type, "file", 4) != 0);
-	f->source.inode = words_unsigned(w);
-	f->source.device = words_unsigned(w);
-	f->source.size = (off_t)words_number(w, ' ', 10);
-	f->source.mtime = words_time(w);
-	f->source.ctime = words_time(w);
-}
-
-static void journal_parse_data(struct words *w, struct journal_fact *f)
-{
-	f->kind = JOURNAL_DATA;
-	f->part = words_unsigned(w);
-	f->inode = words_unsigned(w);
-	f->device = words_unsigned(w);
-	intmax_t mode = words_number(w, ' ', 8);
-	w->wrong |= mode < 0 || mode > 07777;
-	f->mode = (mode_t)mode;
-}
-
-static void journal_parse_run(struct words *w, struct journal_fact *f)
-{
-	size_t n;
-	const char *boot = words_text(w, &n);
-	f->kind = JOURNAL_RUN;
-	w->wrong |= n >= sizeof(f->boot) || memchr(boot, '\0', n);
-	snprintf(f->boot, sizeof(f->boot), "%.*s", (int)(w->wrong ? 0 : n), boot);
-	f->mount = words_unsigned(w);
-	f->when = words_time(w);
-}
-
-static void journal_parse_number(struct words *w, struct journal_fact *f, enum journal_kind kind)
-{
-	f->kind = kind;
-	f->number = words_unsigned(w);
-}
-
-static void journal_parse_text(struct words *w, struct journal_fact *f, enum journal_kind kind)
-{
-	f->kind = kind;
-	f->text = words_text(w, &f->size);
-}
-
-static void journal_parse_shards(struct words *w, struct journal_fact *f)
-{
-	f->kind = JOURNAL_SHARDS;
-	f->number = words_unsigned(w);
-	f->text = words_text(w, &f->size);
-}
-
-static void journal_parse_commit(struct words *w, struct journal_fact *f)
-{
-	f->kind = JOURNAL_COMMIT;
-	f->number = words_unsigned(w);
-	f->source.inode = words_unsigned(w);
-	f->source.size = (off_t)words_number(w, ' ', 10);
-	f->source.mtime = words_time(w);
+	const struct journal_row *row = journal_rows;
+	while (row->kind != f->kind)
+		row++;
+	char *at = stpcpy(stpcpy(line + JOURNAL_SEAL, row->name), " ");
+	for (const char *letter = row->letters; *letter; letter++)
+		at = journal_put(at, journal_word_of(*letter), f);
+	at[-1] = '\n'; /* in place of the last space */
+	const size_t length = (size_t)(at - line);
+	journal_seal(line, length - JOURNAL_SEAL - 1);
+	return length;
 }
 
 static bool journal_is(const char *word, size_t length, const char *expected)
 {
 	return length == strlen(expected) && memcmp(word, expected, length) == 0;
+}
+
+static void journal_get_boot(struct words *w, char boot[JOURNAL_BOOT])
+{
+	size_t length;
+	const char *text = words_text(w, &length);
+	w->wrong |= length >= JOURNAL_BOOT || memchr(text, '\0', length);
+	snprintf(boot, JOURNAL_BOOT, "%.*s", (int)(w->wrong ? 0 : length), text);
+}
+
+static void journal_get(struct words *w, const struct journal_word *word, struct journal_fact *f)
+{
+	void *member = (char *)f + word->at;
+	size_t length;
+	intmax_t n;
+	switch (word->type) {
+	case UNSIGNED: *(uint64_t *)member = words_unsigned(w); break;
+	case SIZE:
+		n = words_number(w, ' ', 10);
+		w->wrong |= n < 0;
+		*(off_t *)member = (off_t)n;
+		break;
+	case TIME: *(struct timespec *)member = words_time(w); break;
+	case MODE:
+		n = words_number(w, ' ', 8);
+		w->wrong |= n < 0 || n > 07777;
+		*(mode_t *)member = (mode_t)n;
+		break;
+	case TREE: {
+		const char *type = words_text(w, &length);
+		*(bool *)member = journal_is(type, length, "tree");
+		w->wrong |= !f->tree && !journal_is(type, length, "file");
+		break;
+	}
+	case BOOT: journal_get_boot(w, member); break;
+	case TEXT: f->text = words_text(w, &f->size); break;
+	}
 }
 
 static bool journal_checks(const char *line, size_t length)
@@ -243,42 +211,28 @@ static bool journal_checks(const char *line, size_t length)
 	return memcmp(line, digits, CHECKSUM) == 0;
 }
 
+/* Has the line, after its first word, the words of this row? */
+static bool journal_fits(struct words w, const struct journal_row *row, struct journal_fact *f)
+{
+	off_t end;
+	*f = (struct journal_fact){.kind = row->kind};
+	for (const char *letter = row->letters; *letter; letter++)
+		journal_get(&w, journal_word_of(*letter), f);
+	return !w.wrong && w.at == w.end && !__builtin_add_overflow(f->offset, f->length, &end);
+}
+
 void journal_parse(const char *line, size_t length, struct journal_fact *f)
 {
 	size_t n;
+	if (journal_checks(line, length)) {
+		struct words w = {.at = line + JOURNAL_SEAL, .end = line + length};
+		const char *name = words_text(&w, &n);
+		for (size_t i = 0; i < ROWS; i++)
+			if (journal_is(name, n, journal_rows[i].name) &&
+			    journal_fits(w, &journal_rows[i], f))
+				return;
+	}
 	*f = (struct journal_fact){.kind = JOURNAL_NOTHING};
-	if (!journal_checks(line, length))
-		return;
-	struct words w = {.at = line + JOURNAL_SEAL, .end = line + length};
-	const char *word = words_text(&w, &n);
-	if (journal_is(word, n, "done"))
-		journal_parse_done(&w, f);
-	else if (journal_is(word, n, "fcopy-part"))
-		journal_parse_number(&w, f, JOURNAL_VERSION_IS);
-	else if (journal_is(word, n, "options"))
-		journal_parse_number(&w, f, JOURNAL_OPTIONS);
-	else if (journal_is(word, n, "private"))
-		journal_parse_number(&w, f, JOURNAL_PRIVATE);
-	else if (journal_is(word, n, "name"))
-		journal_parse_text(&w, f, JOURNAL_NAME);
-	else if (journal_is(word, n, "again"))
-		journal_parse_text(&w, f, JOURNAL_AGAIN);
-	else if (journal_is(word, n, "source"))
-		journal_parse_source(&w, f);
-	else if (journal_is(word, n, "data"))
-		journal_parse_data(&w, f);
-	else if (journal_is(word, n, "run"))
-		journal_parse_run(&w, f);
-	else if (journal_is(word, n, "shards"))
-		journal_parse_shards(&w, f);
-	else if (journal_is(word, n, "commit"))
-		journal_parse_commit(&w, f);
-	else if (journal_is(word, n, "flushed"))
-		f->kind = JOURNAL_FLUSHED;
-	else if (journal_is(word, n, "lost"))
-		f->kind = JOURNAL_LOST;
-	if (w.wrong || w.at != w.end)
-		*f = (struct journal_fact){.kind = JOURNAL_NOTHING};
 }
 
 /* What a whole journal says. The complete entries of a tree are found by a hash of their path; the

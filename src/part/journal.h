@@ -57,6 +57,8 @@
 	(JOURNAL_PATH + (size_t)4 * NAME_MAX) /* the longest line, with its newline                \
 					       */
 
+#define JOURNAL_BOOT 40 /* a boot ID, with its 0 */
+
 enum journal_kind {
 	JOURNAL_NOTHING, /* a torn or unknown line */
 	JOURNAL_VERSION_IS,
@@ -92,7 +94,7 @@ struct journal_fact {
 	struct timespec when; /* an entry: when its source was opened; a run: when it started */
 	uint64_t inode, device, part; /* of data, and the inode of the part */
 	mode_t mode;                  /* that data gets last */
-	char boot[40];
+	char boot[JOURNAL_BOOT];
 	uint64_t mount;
 	off_t offset, length;
 	const char *text; /* a name or path, still escaped, inside the line; not terminated */
