@@ -251,7 +251,7 @@ int entries_copy(struct shard_tree *s)
 	struct tree *t = s->root.tree;
 	const uint64_t failures = t->root.failures;
 	s->failed = 0;
-	int r = shard_walk(s, &chunks, NULL);
+	int r = shard_walk(s, &chunks, NULL, false);
 	/* The walk has not met a line, and nothing was reported: the way to it is another one. */
 	if (s->working && t->root.failures == failures && !entries_are_stopped(s))
 		t->differs = true;
@@ -316,7 +316,7 @@ int entries_check(struct shard_tree *s)
 	s->checked = 0;
 	s->failed = 0;
 	s->copies = (struct inodes)INODES_EMPTY;
-	int r = shard_walk(s, &chunks, NULL);
+	int r = shard_walk(s, &chunks, NULL, false);
 	t->root.doubtful |= s->working != NULL; /* a line was not met */
 	while (s->working)
 		work_end(&s->working);
@@ -332,41 +332,7 @@ int entries_check(struct shard_tree *s)
 		   : r;
 }
 
-/* The walk of what is listed, and directories of the copy by their paths below that of the operand.
- */
-
-/* It may have its final mode, from a commit that was killed. */
-static int path_open_one(int dir, const char *name)
-{
-	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-	int fd = openat(dir, name, flags), r = -errno;
-	if (fd < 0 && r == -EACCES && (r = permissions_admit_owner(dir, name)) >= 0) {
-		fd = openat(dir, name, flags);
-		r = -errno;
-	}
-	/* cppcheck-suppress resourceLeak */
-	return fd < 0 ? r : fd;
-}
-
-int path_open_copy(const struct shard_tree *s, const char *path)
-{
-	char name[NAME_MAX + 1];
-	for (int fd = s->root.dst;;) {
-		const size_t length = strcspn(path, "/");
-		int next = -ENAMETOOLONG;
-		if (length <= NAME_MAX) {
-			memcpy(name, path, length);
-			name[length] = '\0';
-			next = path_open_one(fd, name);
-		}
-		if (fd != s->root.dst)
-			close(fd);
-		if (next < 0 || !path[length])
-			return next;
-		fd = next;
-		path += length + 1;
-	}
-}
+/* The walk of what is listed. */
 
 void path_free(struct directory *d)
 {
@@ -392,7 +358,7 @@ struct directory *path_top(const struct shard_tree *s)
 	return NULL;
 }
 
-int shard_walk(struct shard_tree *s, const struct batches *batches, struct line *root)
+int shard_walk(struct shard_tree *s, const struct batches *batches, struct line *root, bool ends)
 {
 	struct tree *t = s->root.tree;
 	struct stat st = {0};
@@ -402,6 +368,7 @@ int shard_walk(struct shard_tree *s, const struct batches *batches, struct line 
 	(void)!fstat(s->root.dst, &st);
 	t->root.dst = inode_of(&st);
 	t->root.ground = s->ground;
+	t->root.ground.share = !ends;
 	t->sharing = s;
 	t->batches = batches;
 	d->list = root ? &root->entry : NULL;

@@ -82,6 +82,41 @@ static const char *finish_split(const char **path)
 	return name;
 }
 
+/* It may have its final mode, from a commit that was killed. */
+static int path_open_one(int dir, const char *name)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+	int fd = openat(dir, name, flags), r = -errno;
+	if (fd < 0 && r == -EACCES && (r = permissions_admit_owner(dir, name)) >= 0) {
+		fd = openat(dir, name, flags);
+		r = -errno;
+	}
+	/* cppcheck-suppress resourceLeak */
+	return fd < 0 ? r : fd;
+}
+
+/* Opens a directory of the copy by its path below the operand; "." is the operand's. No symlink is
+ * followed. Returns a descriptor or -errno. */
+static int path_open_copy(const struct shard_tree *s, const char *path)
+{
+	char name[NAME_MAX + 1];
+	for (int fd = s->root.dst;;) {
+		const size_t length = strcspn(path, "/");
+		int next = -ENAMETOOLONG;
+		if (length <= NAME_MAX) {
+			memcpy(name, path, length);
+			name[length] = '\0';
+			next = path_open_one(fd, name);
+		}
+		if (fd != s->root.dst)
+			close(fd);
+		if (next < 0 || !path[length])
+			return next;
+		fd = next;
+		path += length + 1;
+	}
+}
+
 /* Where a file cannot have another name, it is copied once more. */
 static void finish_link(struct worker *w, const struct entry *e)
 {
@@ -130,15 +165,13 @@ static void finish_one(struct worker *w, const struct entry *e)
 	}
 }
 
-/* Walks what is in the outline. share: directories do not end. */
-static int finish_walk(struct shard_tree *s, struct outline *o, bool share)
+/* Walks what is in the outline. ends: directories do. */
+static int finish_walk(struct shard_tree *s, struct outline *o, bool ends)
 {
 	static const struct batches lines = {finish_next, finish_one, NULL};
 	struct tree *t = s->root.tree;
 	const uint64_t failures = t->root.failures;
-	s->ground.share = share;
-	int r = shard_walk(s, &lines, &o->root);
-	s->ground.share = true;
+	const int r = shard_walk(s, &lines, &o->root, ends);
 	if (r == 0 && tree_stopped(t))
 		return t->stop ? t->stop : -EINTR;
 	return r == 0 && t->root.failures > failures ? -EIO : r;
@@ -221,15 +254,15 @@ static int finish_all(struct shard_tree *s, struct finish *f)
 	if (r == 0)
 		r = finish_read_chunks(s, f);
 	if (r == 0 && f->files.lines > 0)
-		r = finish_walk(s, &f->files, true);
+		r = finish_walk(s, &f->files, false);
 	if (r == 0 && all)
 		r = entries_check(s);
 	t->root.doubtful = false;
 	if (r == 0)
-		r = finish_walk(s, &f->directories, false);
+		r = finish_walk(s, &f->directories, true);
 	/* The look at each copy may have made directories accessible. */
 	if (r == 0 && t->root.doubtful && !all && (r = entries_check(s)) == 0)
-		r = finish_walk(s, &f->directories, false);
+		r = finish_walk(s, &f->directories, true);
 	return r == 0 && t->differs ? job_refuse_source(&s->job) : r;
 }
 

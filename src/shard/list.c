@@ -6,10 +6,10 @@
  * until the end: one of them is an entry, the others go to share.links.
  */
 #define _GNU_SOURCE
-#include "list.h"
 #include "endpoints/error.h"
 #include "io/io.h"
-#include "job.h"
+#include "io/words.h"
+#include "tree.h"
 #include "tree/directory.h"
 #include "tree/entry.h"
 #include "tree/report.h"
@@ -22,6 +22,186 @@
 #include <unistd.h>
 
 #define LARGE_SHARED ((off_t)256 << 20) /* such a file is divided into ranges */
+
+/* Chunks grow with the tree, so that a small one is divided evenly, and a
+ * large one has no more chunks than a directory can hold. */
+#define CHUNK_LINES 160  /* at first; then a part of what was listed */
+#define CHUNK_SHARE 16   /* ... this one, or a quarter of a share, if that is less */
+#define CHUNK_MOST  8192 /* ... at most */
+#define CHUNK_BYTES ((uint64_t)256 << 20)
+#define CHUNK_PARTS 1024 /* ... or this part of what was listed, if that is more */
+#define LIST_LINE   (4 * LIST_PATH)
+
+/* What one thread has collected. */
+struct buffer {
+	unsigned thread;
+	char *text;
+	size_t used, room;
+	unsigned lines;
+	uint64_t bytes;
+	char dir[LIST_PATH]; /* of the last line */
+};
+
+/* One of the names of a file with hard links. */
+struct linked {
+	struct stat st;
+	char *path;
+};
+
+struct lister {
+	struct tree *tree;
+	struct job *job; /* NULL: only the sum is wanted */
+	unsigned chunks; /* that are written */
+	uint64_t lines, bytes;
+	uint64_t sum; /* of all entries that were found */
+	pthread_mutex_t lock;
+	struct linked *linked;
+	size_t links, room;
+	struct buffer *last;
+	struct table known; /* what an earlier process has listed: hashes of the entries */
+	size_t unseen;
+	int result; /* of the first chunk that could not be written */
+};
+
+/* Writes the buffer into a new file. Returns -errno with the call, or 0. It is flushed before it is
+ * renamed: a power cut must not leave a list that no process can read. */
+static int buffer_put(struct lister *l, struct buffer *b, const char *name, struct failure *fail)
+{
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+	struct io io = {.cancel = NULL};
+	size_t done;
+	const uint64_t hash = list_hash_text(b->text, b->used);
+	b->used += (size_t)sprintf(b->text + b->used, "end %u %016" PRIx64 "\n", b->lines, hash);
+	int fd = openat(l->job->part.fd, name, flags, 0600);
+	if (fd < 0)
+		return fail_at(fail, "open");
+	(void)!fchmod(fd, 0600); /* a umask or a default ACL may withhold rights of the owner */
+	int r = fail_if(fail, io_write_all(&io, fd, b->text, b->used, -1, &done), "write");
+	if (r == 0 && fdatasync(fd) < 0)
+		r = fail_at(fail, "fdatasync");
+	if (close(fd) < 0 && r == 0)
+		r = fail_at(fail, "close");
+	return r;
+}
+
+/* Writes what is in it as a file of the part: this one, or the next chunk. Other threads write at
+ * the same time, but chunk K gets its name before chunk K + 1. */
+static void buffer_write(struct lister *l, struct buffer *b, const char *name)
+{
+	char new[JOB_NAME], next[JOB_NAME];
+	struct failure fail;
+	if (b->lines == 0)
+		return;
+	job_chunk_name(new, "new", b->thread);
+	int r = buffer_put(l, b, new, &fail);
+	pthread_mutex_lock(&l->lock);
+	job_chunk_name(next, "list", l->chunks);
+	const int dir = l->job->part.fd;
+	if (r == 0 && l->result == 0 && renameat(dir, new, dir, name ? name : next) < 0)
+		r = fail_at(&fail, "rename");
+	if (r < 0 && l->result == 0)
+		__atomic_store_n(&l->result, job_fail(l->job, "write of its list", fail.call, -r),
+				 __ATOMIC_RELAXED);
+	l->chunks += l->result == 0 && !name;
+	pthread_mutex_unlock(&l->lock);
+	b->used = b->lines = 0;
+	b->bytes = 0;
+	b->dir[0] = '\0';
+}
+
+static void buffer_free(struct buffer *b)
+{
+	if (b)
+		free(b->text);
+	free(b);
+}
+
+/* Adds a name, and one more character. */
+static void buffer_add_name(struct buffer *b, const char *name, char after)
+{
+	char *at = words_put_name(b->text + b->used, name, strlen(name));
+	*at++ = after;
+	b->used = (size_t)(at - b->text);
+}
+
+static void buffer_add_stat(struct buffer *b, char kind, const struct stat *st, off_t first,
+			    off_t last)
+{
+	char *at = b->text + b->used;
+	*at++ = kind;
+	*at++ = ' ';
+	at = words_put_unsigned(at, st->st_mode, 8, 1, ' ');
+	at = words_put_unsigned(at, st->st_nlink, 10, 1, ' ');
+	at = words_put(at, st->st_size, 10, 1, ' ');
+	at = words_put_unsigned(at, st->st_ino, 10, 1, ' ');
+	at = words_put_time(at, &st->st_mtim);
+	at = words_put_time(at, &st->st_ctim);
+	if (kind != 'e') {
+		at = words_put_unsigned(at, st->st_uid, 10, 1, ' ');
+		at = words_put_unsigned(at, st->st_gid, 10, 1, ' ');
+		at = words_put_time(at, &st->st_atim);
+		at = words_put(at, first, 10, 1, ' ');
+		at = words_put(at, last, 10, 1, ' ');
+	}
+	b->used = (size_t)(at - b->text);
+}
+
+/* Makes room for two lines. Returns false if there is no memory; then the tree stops. */
+static bool buffer_grow(struct lister *l, struct buffer *b)
+{
+	if (b->room - b->used > 2 * LIST_LINE)
+		return true;
+	const size_t room = b->room ? 2 * b->room : 4 * LIST_LINE;
+	char *text = realloc(b->text, room);
+	if (!text) {
+		tree_stop(l->tree, ENOMEM);
+		return false;
+	}
+	b->text = text;
+	b->room = room;
+	return true;
+}
+
+/* A range ends a chunk, which has what came before it; in a tree of many large files, only if the
+ * chunk is not too small then. */
+static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
+{
+	const uint64_t parts = 4 * (uint64_t)l->job->shard.count;
+	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) /
+			(parts > CHUNK_SHARE ? parts : CHUNK_SHARE);
+	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
+	const uint64_t part = __atomic_load_n(&l->bytes, __ATOMIC_RELAXED) /
+			      (parts > CHUNK_PARTS ? parts : CHUNK_PARTS);
+	const uint64_t bytes = range || part > CHUNK_BYTES ? part : CHUNK_BYTES;
+	return b->lines >= most || b->bytes >= bytes;
+}
+
+/* Adds a line, and writes a chunk that is full. path: below the operand. */
+static void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
+		       const struct stat *st, off_t first, off_t last)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char dir[LIST_PATH] = ".";
+	if (!buffer_grow(l, b))
+		return;
+	if (slash)
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	if (strcmp(dir, b->dir) != 0) {
+		strcpy(b->dir, dir);
+		b->used += (size_t)sprintf(b->text + b->used, "in ");
+		buffer_add_name(b, dir, '\n');
+		b->lines++;
+	}
+	buffer_add_stat(b, kind, st, first, last);
+	buffer_add_name(b, name, '\n');
+	b->lines++;
+	const uint64_t bytes = S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
+	b->bytes += bytes;
+	__atomic_add_fetch(&l->lines, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&l->bytes, bytes, __ATOMIC_RELAXED);
+	if (buffer_is_full(l, b, kind == 'r'))
+		buffer_write(l, b, NULL);
+}
 
 static struct lister *lister_of(const struct worker *w)
 {
@@ -91,8 +271,8 @@ static struct buffer *list_buffer(struct worker *w)
 	return b;
 }
 
-/* By their sum a late shard knows what was copied: a file as a single one, by inode, size and mtime.
- * Mode and ctime do not count: chmod(2) may have made an entry readable during the job. */
+/* By their sum a late shard knows what was copied: a file as a single one, by inode, size and
+ * mtime. Mode and ctime do not count: chmod(2) may have made an entry readable during the job. */
 static uint64_t list_hash_found(const char *path, const struct stat *st)
 {
 	const struct stat what = {.st_mode = st->st_mode & S_IFMT,
@@ -220,12 +400,6 @@ static int list_end(struct lister *l)
 	if (r == 0 && renameat(j->part.fd, PART_SHARE "new.end", j->part.fd, PART_SHARE "end") < 0)
 		r = -errno;
 	return r < 0 ? job_fail(j, "write of its list", "write", -r) : 0;
-}
-
-void list_path(const struct line *l, char path[LIST_PATH])
-{
-	const bool top = strcmp(l->dir, ".") == 0;
-	snprintf(path, LIST_PATH, "%s%s%s", top ? "" : l->dir, top ? "" : "/", l->entry.name);
 }
 
 /* Reads what a process that was killed has listed. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Reads the list of a tree.
+ * Reads the list of a tree: its chunks, and their lines as a tree of directories.
  */
 #define _GNU_SOURCE
 #include "io/hash.h"
 #include "io/words.h"
-#include "job.h"
-#include "list.h"
+#include "tree.h"
 #include "tree/report.h"
 
 #include <endian.h>
@@ -18,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-uint64_t list_hash_bytes(const char *path, size_t length)
+/* The same of a path, with first 0. */
+static uint64_t list_hash_bytes(const char *path, size_t length)
 {
 	return hash_mix(hash_add(HASH_START, path, length) ^ hash_mix(0));
 }
@@ -192,147 +192,120 @@ void chunk_free(struct chunk *c)
 	c->count = 0;
 }
 
-/* Chunks grow with the tree, so that a small one is divided evenly, and a
- * large one has no more chunks than a directory can hold. */
-
-#define CHUNK_LINES 160  /* at first; then a part of what was listed */
-#define CHUNK_SHARE 16   /* ... this one, or a quarter of a share, if that is less */
-#define CHUNK_MOST  8192 /* ... at most */
-#define CHUNK_BYTES ((uint64_t)256 << 20)
-#define CHUNK_PARTS 1024 /* ... or this part of what was listed, if that is more */
-#define LIST_LINE   (4 * LIST_PATH)
-
-/* Writes the buffer into a new file. Returns -errno with the call, or 0. It is flushed before it is
- * renamed: a power cut must not leave a list that no process can read. */
-static int buffer_put(struct lister *l, struct buffer *b, const char *name, struct failure *fail)
+void list_path(const struct line *l, char path[LIST_PATH])
 {
-	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-	struct io io = {.cancel = NULL};
-	size_t done;
-	const uint64_t hash = list_hash_text(b->text, b->used);
-	b->used += (size_t)sprintf(b->text + b->used, "end %u %016" PRIx64 "\n", b->lines, hash);
-	int fd = openat(l->job->part.fd, name, flags, 0600);
-	if (fd < 0)
-		return fail_at(fail, "open");
-	(void)!fchmod(fd, 0600); /* a umask or a default ACL may withhold rights of the owner */
-	int r = fail_if(fail, io_write_all(&io, fd, b->text, b->used, -1, &done), "write");
-	if (r == 0 && fdatasync(fd) < 0)
-		r = fail_at(fail, "fdatasync");
-	if (close(fd) < 0 && r == 0)
-		r = fail_at(fail, "close");
-	return r;
+	const bool top = strcmp(l->dir, ".") == 0;
+	snprintf(path, LIST_PATH, "%s%s%s", top ? "" : l->dir, top ? "" : "/", l->entry.name);
 }
 
-void buffer_write(struct lister *l, struct buffer *b, const char *name)
+/* The lines of a list as a tree of directories. A directory whose own line is in another chunk is
+ * added where its path leads. */
+
+struct outlined {
+	struct line line;
+	struct outlined *next;
+	char name[];
+};
+
+static struct line *outline_make(struct outline *o, const char *name, size_t length)
 {
-	char new[JOB_NAME], next[JOB_NAME];
-	struct failure fail;
-	if (b->lines == 0)
-		return;
-	job_chunk_name(new, "new", b->thread);
-	int r = buffer_put(l, b, new, &fail);
-	pthread_mutex_lock(&l->lock);
-	job_chunk_name(next, "list", l->chunks);
-	const int dir = l->job->part.fd;
-	if (r == 0 && l->result == 0 && renameat(dir, new, dir, name ? name : next) < 0)
-		r = fail_at(&fail, "rename");
-	if (r < 0 && l->result == 0)
-		__atomic_store_n(&l->result, job_fail(l->job, "write of its list", fail.call, -r),
-				 __ATOMIC_RELAXED);
-	l->chunks += l->result == 0 && !name;
-	pthread_mutex_unlock(&l->lock);
-	b->used = b->lines = 0;
-	b->bytes = 0;
-	b->dir[0] = '\0';
+	struct outlined *n = calloc(1, sizeof(*n) + length + 1);
+	if (!n)
+		return NULL;
+	memcpy(n->name, name, length);
+	n->line.entry.name = n->name;
+	n->line.entry.st.st_mode = S_IFDIR;
+	n->next = o->made;
+	o->made = n;
+	return &n->line;
 }
 
-void buffer_free(struct buffer *b)
+static void outline_append(struct line *directory, struct line *l)
 {
-	if (b)
-		free(b->text);
-	free(b);
+	if (!directory->tail)
+		directory->tail = &directory->entry.below;
+	*directory->tail = &l->entry;
+	directory->tail = &l->entry.next;
 }
 
-void buffer_add_name(struct buffer *b, const char *name, char after)
+static struct line *outline_find(const struct outline *o, uint64_t key)
 {
-	char *at = words_put_name(b->text + b->used, name, strlen(name));
-	*at++ = after;
-	b->used = (size_t)(at - b->text);
+	const struct table_row *row = table_find(&o->directory, key);
+	struct line *l = NULL;
+	if (row)
+		memcpy(&l, &row->value, sizeof(l));
+	return l;
 }
 
-static void buffer_add_stat(struct buffer *b, char kind, const struct stat *st, off_t first,
-			    off_t last)
+static struct line *outline_make_directory(struct outline *o, struct line *in, uint64_t key,
+					   const char *name, size_t length)
 {
-	char *at = b->text + b->used;
-	*at++ = kind;
-	*at++ = ' ';
-	at = words_put_unsigned(at, st->st_mode, 8, 1, ' ');
-	at = words_put_unsigned(at, st->st_nlink, 10, 1, ' ');
-	at = words_put(at, st->st_size, 10, 1, ' ');
-	at = words_put_unsigned(at, st->st_ino, 10, 1, ' ');
-	at = words_put_time(at, &st->st_mtim);
-	at = words_put_time(at, &st->st_ctim);
-	if (kind != 'e') {
-		at = words_put_unsigned(at, st->st_uid, 10, 1, ' ');
-		at = words_put_unsigned(at, st->st_gid, 10, 1, ' ');
-		at = words_put_time(at, &st->st_atim);
-		at = words_put(at, first, 10, 1, ' ');
-		at = words_put(at, last, 10, 1, ' ');
+	struct line *l = outline_make(o, name, length);
+	struct table_row *row = l ? table_add(&o->directory, key) : NULL;
+	if (!row)
+		return NULL;
+	memcpy(&row->value, &l, sizeof(l));
+	outline_append(in, l);
+	return l;
+}
+
+struct line *outline_open(struct outline *o, const char *path)
+{
+	if (strcmp(path, ".") == 0)
+		return &o->root;
+	struct line *l = outline_find(o, list_hash_path(path, 0)), *in = &o->root;
+	if (l)
+		return l;
+	for (size_t start = 0, end;; start = end + 1, in = l) {
+		end = start + strcspn(path + start, "/");
+		const uint64_t key = list_hash_bytes(path, end);
+		l = outline_find(o, key);
+		if (!l)
+			l = outline_make_directory(o, in, key, path + start, end - start);
+		if (!l || !path[end])
+			return l;
 	}
-	b->used = (size_t)(at - b->text);
 }
 
-bool buffer_grow(struct lister *l, struct buffer *b)
+bool outline_add(struct outline *o, struct line *l)
 {
-	if (b->room - b->used > 2 * LIST_LINE)
-		return true;
-	const size_t room = b->room ? 2 * b->room : 4 * LIST_LINE;
-	char *text = realloc(b->text, room);
-	if (!text) {
-		tree_stop(l->tree, ENOMEM);
+	char path[LIST_PATH];
+	struct line *in;
+	if (l->kind != 'd') {
+		if ((in = outline_open(o, l->dir)))
+			outline_append(in, l);
+		o->lines += in != NULL;
+		return in;
+	}
+	list_path(l, path);
+	if (!(in = outline_open(o, path)))
 		return false;
-	}
-	b->text = text;
-	b->room = room;
+	o->lines += !in->kind;
+	in->kind = l->kind;
+	in->of = l->of;
+	in->entry.st = l->entry.st;
 	return true;
 }
 
-/* A range ends a chunk, which has what came before it; in a tree of many large files, only if the
- * chunk is not too small then. */
-static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
+bool outline_copy(struct outline *o, const struct line *l)
 {
-	const uint64_t parts = 4 * (uint64_t)l->job->shard.count;
-	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) /
-			(parts > CHUNK_SHARE ? parts : CHUNK_SHARE);
-	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
-	const uint64_t part = __atomic_load_n(&l->bytes, __ATOMIC_RELAXED) /
-			      (parts > CHUNK_PARTS ? parts : CHUNK_PARTS);
-	const uint64_t bytes = range || part > CHUNK_BYTES ? part : CHUNK_BYTES;
-	return b->lines >= most || b->bytes >= bytes;
+	struct line *copy = outline_make(o, l->entry.name, strlen(l->entry.name));
+	struct line *in = copy ? outline_open(o, l->dir) : NULL;
+	if (!in)
+		return false;
+	copy->kind = l->kind;
+	copy->entry.st = l->entry.st;
+	outline_append(in, copy);
+	o->lines++;
+	return true;
 }
 
-void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
-		const struct stat *st, off_t first, off_t last)
+void outline_free(struct outline *o)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	char dir[LIST_PATH] = ".";
-	if (!buffer_grow(l, b))
-		return;
-	if (slash)
-		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
-	if (strcmp(dir, b->dir) != 0) {
-		strcpy(b->dir, dir);
-		b->used += (size_t)sprintf(b->text + b->used, "in ");
-		buffer_add_name(b, dir, '\n');
-		b->lines++;
+	for (struct outlined *n = o->made, *next; n; n = next) {
+		next = n->next;
+		free(n);
 	}
-	buffer_add_stat(b, kind, st, first, last);
-	buffer_add_name(b, name, '\n');
-	b->lines++;
-	const uint64_t bytes = S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
-	b->bytes += bytes;
-	__atomic_add_fetch(&l->lines, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&l->bytes, bytes, __ATOMIC_RELAXED);
-	if (buffer_is_full(l, b, kind == 'r'))
-		buffer_write(l, b, NULL);
+	table_free(&o->directory);
+	*o = (struct outline){.lines = 0};
 }

@@ -91,7 +91,6 @@ static int tree_open(struct shard_tree *s)
 	s->ground = t->root.ground = (struct ground){
 	    .fresh = true,
 	    .separate = true,
-	    .share = true,
 	    .flush = flush_find(t, s->root.dst, true),
 	    .withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst))};
 	s->job.synced = t->root.ground.flush != FLUSH_EACH;
@@ -205,7 +204,7 @@ static int tree_compare(struct shard_tree *s)
 	return r < 0 || sum == s->job.sum ? r : job_refuse_committed(&s->job);
 }
 
-int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
+static int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct shard_tree s;
 	t->root.ground = (struct ground){.fresh = true}; /* of a walk that only lists */
