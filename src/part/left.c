@@ -406,8 +406,8 @@ bool left_sweep(int parent, const char *name, int of)
 	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
 		    ((l.bare && (l.part.lock < 0 || !private_locks_are_local(l.part.lock))) ||
 		     l.kind == FCOPY_LEFT_RECEIPT) &&
-		    (of < 0 || private_has_name(of, parent, name)) &&
-		    left_remove(&l) == 0 && l.state != FCOPY_LEFT_LIVE;
+		    (of < 0 || private_has_name(of, parent, name)) && left_remove(&l) == 0 &&
+		    l.state != FCOPY_LEFT_LIVE;
 	left_close(&l);
 	return gone;
 }

@@ -7,11 +7,11 @@
  *         data             the file or tree, under construction
  *         journal          what data is a copy of, and what of it is complete: journal.h
  *         lock             locked by the process that uses the part, or that share it
- *         share.*          what shards add: src/shard/job.c
+ *         share.*          what shards add: src/shard/job.h
  *
  * Publish: the directory is made under a hidden name, and gets its own name when its journal has a
  * header: a visible part is always complete. Retire: it is renamed to a hidden name first, and then
- * removed. A kill between these steps leaves a hidden directory that private_sweep() recognises.
+ * removed. A kill between these steps leaves a hidden directory that left_sweep() recognises.
  *
  * Acquire: part_acquire() is the one place that decides whether a copy continues the part of an
  * earlier run, begins a new one, or may not touch what is there. What is left of killed copies is
@@ -111,7 +111,8 @@ enum part_state {
 
 /* Finds the part of a copy. After CONTINUED, COMMITTED and RECEIPT it is open and locked, and its
  * journal was read; shards share the lock, flush nothing, and wait until the shard that has locked
- * it to commit has ended; without locks that other machines see, they are refused. Otherwise nothing is open. */
+ * it to commit has ended; without locks that other machines see, they are refused. Otherwise
+ * nothing is open. */
 enum part_state part_acquire(struct part *, const struct part_claim *);
 /* Shares the lock of a part that was made and described, and reads its journal. Returns 0;
  * -EAGAIN if another process has just removed it: it was hidden; or -errno, also where locks do not

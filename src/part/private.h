@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Of hidden.c.
+/* Of shared.c.
  * Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
@@ -49,7 +49,7 @@ void private_end(struct private_directory *p);
  * failed call. -EEXIST: the name exists; -ESTALE: another process has replaced the directory. */
 int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
 			   mode_t *left, struct failure *);
-/* Of hidden.c.
+/* Of shared.c.
  * Renames without replacing anything: the only function that does. Returns 0; -EEXIST: the name is
  * taken; or -errno. Where RENAME_NOREPLACE is unsupported, an empty directory may be replaced by a
  * directory; and where hard links are, too, what another process makes at that moment. */
@@ -75,7 +75,8 @@ int private_is_empty(int fd);
 bool private_has_name(int fd, int parent, const char *name);
 /* The same, or it is unknown: rmdir(2) of that name removes an empty directory at most. */
 bool private_may_have_name(int fd, int parent, const char *name);
-/* lock.c: locks an open file; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno.
+/* shared.c: locks an open file; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or
+ * -errno.
  */
 int private_take_lock(int fd, int lock, const volatile int *cancel);
 bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */

@@ -1,92 +1,287 @@
 /* SPDX-License-Identifier: MIT
- *
- * Shards: N processes, perhaps on N machines, make one copy. The file system that they share is
- * their only medium. They build the copy in the ordinary part of DST (part/part.h), which only
- * their user can enter. In it stand, besides data, journal and lock:
- *
- *     share.list.K     chunk K of the list of a tree: list.c. A file has no list: chunk K is its
- *                      range K.
- *     share.end        the list is complete: its number of chunks, and a sum of what it has
- *     share.left       a process has joined when there were markers: what was done to the copies
- *                      before is unknown
- *     share.links      names that are hard links to a copied file: finish.c
- *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
- *     share.done.K     the marker: chunk K is complete, and on the storage; share.claim.K has one
- *                      byte then
- *
- * and the journal has two more lines: "shards N JOB" when the part is made, and "commit …" before
- * the rename. Each process goes through these states:
- *
- *   look at DST and the part ----- a receipt of this job that fits DST --> done: a late retry
- *      |        \--------------- the part, or DST, of another job ------> refused
- *      | no part: make one under a hidden name, give it its name (the first process wins)
- *      v
- *   JOINED: shared lock of the part
- *      | a tree without a complete list: the process that claims the list walks the source and
- *      | writes the list, chunk by chunk; the others take those that are written
- *      v
- *   COPIES: claim a chunk, copy it, and so on --- no chunk is free --\
- *      ^ every 32 chunks, every 5 s, after a signal, at the end:      |
- *      \- flush, create the markers, release the claims               v
- *   SETTLES: release the shared lock; look
- *      | all marked    \-- some chunks are claimed: for a second, take over those whose process
- *      |                   died; then done: the others will commit
- *      v
- *   COMMITS: exclusive lock of the part; look again
- *      | links; attributes of large files and directories; are the names there, or with share.left
- *      | all copies, of the right type and size? flush; "commit" line in the journal
- *      | rename data to DST; flush its directory
- *      v
- *   RECEIPT: remove share.*; the journal stays, and the part is a receipt
- *
- * If a process is killed at any of these arrows, the claims and locks that it has end with it, and
- * another process, or its retry, goes on:
- *
- *     a hidden part          the next copy that looks for such directories removes it
- *     the list               another process walks the source again, skips what chunks have
- *                            already, and refuses if that has changed
- *     a chunk                is copied again from its start. What exists is replaced by a complete
- *                            copy: each attempt writes to its own inode, which it renames. Ranges
- *                            of one large file write the same bytes of the same source again.
- *     a chunk's marker       exists: the chunk is left alone
- *     before the rename      data is still in the part: the commit is done again
- *     after the rename       data is gone and DST fits the commit line: done
- *     the receipt            share.* are removed together with the receipt
- *
- * Two at once. A process that has the shared lock looks once more after it has released it, and one
- * that needs the exclusive lock waits for a second: so one of those that end last sees all markers,
- * gets the lock, and commits. A process that still has the shared lock then, such as a duplicate of
- * a complete chunk, commits at its own end. A process with --resume finds the "shards" line.
- *
- * Without locks, or where they do not reach other machines (part/lock.c), it is unknown whether a
- * process lives: the copy is refused.
- *
- * The source. A job is known by N, JOB, the options, and the source's inode, mtime and size; device
- * numbers differ between machines. An entry that is not what was listed is never copied: the job
- * starts over if none of its chunks is complete, and is refused otherwise. Entries that appear
- * after the walk are not copied.
- *
- * The receipt counts as long as DST is what the commit line names: inode, and size and mtime of a
- * file, or the time of creation of a directory, which use does not change. It is removed by the
- * next job on DST, by any other copy that needs its name, and by every copy that looks for outdated
- * files in the directory, if it is older than a day (copy/clean.c).
+ * The states of a job, as job.h shows them: first, enters it; then settles, and commits.
  */
 #define _GNU_SOURCE
 #include "job.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
+#include "part/left.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES         8 /* each fails if another process changes the part first */
-#define PAUSE_MS      1 /* the first of the waits, each half as long again as the one before */
+#define DESCRIPTORS   20 /* that a shard has open at once, with one thread: rather too many */
+#define TRIES         8  /* each fails if another process changes the part first */
+#define PAUSE_MS      1  /* the first of the waits, each half as long again as the one before */
 #define PAUSE_MOST_MS 320
 #define SETTLE_S      1.3 /* the kernel may hold the locks of a killed process for 0.3 s */
+
+/* The kernel returns the lowest free descriptor: all after the last one are free. */
+static bool job_has_descriptors(int last)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > (rlim_t)last + DESCRIPTORS;
+}
+
+int job_init(struct job *j)
+{
+	j->part.fd = j->part.lock = j->part.log = -1;
+	/* The commit closes the caller's descriptor. */
+	j->parent = openat(j->parent, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (j->parent < 0)
+		return job_fail(j, NULL, "openat", errno);
+	part_init(&j->part, j->parent, j->name);
+	if (!job_has_descriptors(j->parent))
+		return error_refuse(j->error, j->path, EMFILE,
+				    "is copied in shards, which need 20 more open files: raise the "
+				    "limit (ulimit -n)",
+				    FCOPY_ADVICE_NONE);
+	return 0;
+}
+
+/* Each process that shares the lock of the part copies what is free. Returns 0 if nobody does,
+ * RESULT_AGAIN if more is complete now, or -errno. */
+static int job_check_others(struct job *j)
+{
+	const unsigned complete = j->complete;
+	if (j->part.lock < 0 || part_is_receipt(&j->part))
+		return 0;
+	if (private_take_lock(j->part.lock, LOCK_EX, j->options->cancel) == -EWOULDBLOCK)
+		return error_refuse(j->error, j->path, EBUSY,
+				    "is being copied: run this again when the other shards have "
+				    "ended",
+				    FCOPY_ADVICE_NONE);
+	int r = job_look(j);
+	return r < 0 ? r : j->complete > complete ? RESULT_AGAIN : 0;
+}
+
+/* Chunks are missing, and none can be claimed. Returns -errno, or RESULT_AGAIN. */
+static int job_end_missing(struct job *j)
+{
+	int r = job_check_others(j);
+	return r != 0 ? r : job_refuse_missing(j);
+}
+
+/* Releases the part and everything in it. */
+static void job_leave(struct job *j)
+{
+	job_release(j);
+	partial_close(&j->part, false, j->options);
+	part_init(&j->part, j->parent, j->name);
+	j->listed = !j->tree;
+	j->chunks = j->tree ? 0 : range_count(j->shard.count, j->source->st_size);
+	j->complete = 0;
+	j->unlooked = 0;
+	if (j->done)
+		memset(j->done, CHUNK_OPEN, j->room);
+}
+
+void job_free(struct job *j)
+{
+	if (j->parent < 0)
+		return;
+	job_leave(j);
+	close(j->parent);
+	free(j->done);
+	j->parent = -1;
+	j->done = NULL;
+}
+
+/* Of a directory: replaces the mtime by the time of creation, or by 0. */
+static void job_birth(int dir, const char *name, struct stat *st)
+{
+	struct statx sx;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+	st->st_mtim = (struct timespec){0};
+	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
+		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
+}
+
+static int job_look_at_destination(struct job *j)
+{
+	private_refresh(j->parent);
+	j->exists = fstatat(j->parent, j->name, &j->dst, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!j->exists && errno != ENOENT)
+		return job_fail(j, NULL, "stat", errno);
+	if (j->exists && j->tree)
+		job_birth(j->parent, j->name, &j->dst);
+	return 0;
+}
+
+/* Not every client of a network file system may know when a directory was created. */
+static bool job_fits_destination(const struct job *j)
+{
+	const struct journal_source *c = &j->part.journal.commit.source;
+	const struct timespec *t = &j->dst.st_mtim;
+	if (!j->exists || c->inode != j->dst.st_ino)
+		return false;
+	const bool same = c->mtime.tv_sec == t->tv_sec && c->mtime.tv_nsec == t->tv_nsec;
+	if (j->tree)
+		return same || c->mtime.tv_sec == 0 || t->tv_sec == 0;
+	return same && c->size == j->dst.st_size;
+}
+
+static bool job_is_same(const struct job *j)
+{
+	const struct journal *of = &j->part.journal;
+	const struct journal_source *s = &of->source.source;
+	const char *job = j->shard.job;
+	char name[JOURNAL_PATH];
+	const size_t length = job ? journal_escape(job, strlen(job), name) : 0;
+	const bool named = !job || (of->shards.size == length &&
+				    memcmp(of->shards.text, name, length) == 0);
+	return named && of->source.tree == j->tree && of->options.number == j->agreed &&
+	       of->shards.number == j->shard.count && s->inode == j->source->st_ino &&
+	       s->mtime.tv_sec == j->source->st_mtim.tv_sec &&
+	       s->mtime.tv_nsec == j->source->st_mtim.tv_nsec &&
+	       (j->tree || s->size == j->source->st_size);
+}
+
+/* The process that renamed may have died before it flushed the directory, or cleaned up. */
+static int job_confirm(struct job *j)
+{
+	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = parent < 0 ? -errno : io_flush_directory(parent);
+	if (parent >= 0)
+		close(parent);
+	if (r < 0)
+		return job_fail(j, "fsync of the directory", "fsync", -r);
+	part_remove_shares(&j->part);
+	return RESULT_COMMITTED;
+}
+
+/* What was committed before, by this job or by another one. */
+static int job_check_receipt(struct job *j)
+{
+	int r = job_look_at_destination(j); /* it may have been renamed since */
+	if (r < 0)
+		return r;
+	const bool fits = job_fits_destination(j);
+	if (job_is_same(j) && (fits || j->joined)) { /* an NFS client may not see DST yet */
+		j->sum = j->part.journal.commit.number;
+		return job_confirm(j);
+	}
+	if (j->tree && fits)
+		return job_refuse_committed(j);
+	r = j->work->check(j);
+	if (r < 0 || j->shard.finish)
+		return r < 0 ? r : job_end_missing(j);
+	/* NFS removes no directory with open files; and the next job may commit before. */
+	const int receipt = j->part.fd;
+	j->part.fd = -1;
+	job_leave(j);
+	(void)left_sweep(j->parent, j->part.public, receipt);
+	close(receipt);
+	return RESULT_AGAIN;
+}
+
+/* Makes the part, and leaves it open. */
+static int job_begin(struct job *j)
+{
+	struct part *p = &j->part;
+	struct failure fail;
+	const char *job = j->shard.job ? j->shard.job : "";
+	const struct journal_fact source = part_source(-1, j->source);
+	mode_t mode;
+	int r = j->work->check(j);
+	if (r < 0 || j->shard.finish)
+		return r < 0 ? r : job_end_missing(j);
+	if (part_make(p) < 0)
+		return job_fail_part(j);
+	r = part_can_move(p);
+	int data = r < 0 ? -1 : j->work->make(j, p->fd, &mode, &fail);
+	if (r == 0 && data < 0)
+		r = part_fail(p, fail.call, -data);
+	if (r == 0)
+		r = part_describe(p, j->name, &source, j->agreed, data, mode);
+	part_note(p, &(struct journal_fact){.kind = JOURNAL_SHARDS,
+					    .number = j->shard.count,
+					    .text = job,
+					    .size = strlen(job)});
+	if (r == 0 && p->lost)
+		r = part_fail(p, "write", p->lost);
+	if (r == 0 && (r = part_share(p)) == 0)
+		r = part_publish(p, &data);
+	if (r == 0) /* it may have been locked again */
+		(void)!flock(p->lock, LOCK_SH | LOCK_NB);
+	/* ENOENT, ESTALE: another client has removed the hidden part. */
+	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR ||
+			    r == -ENOENT || r == -ESTALE;
+	if (r < 0 && !others)
+		job_fail_part(j);
+	if (data >= 0)
+		close(data);
+	if (r == 0)
+		return 0;
+	if (data >= 0)
+		j->work->remove(j);
+	partial_close(p, true, j->options);
+	part_init(p, j->parent, j->name);
+	return others ? RESULT_AGAIN : r;
+}
+
+/* There are markers already: this process is late, or an earlier one has failed. What was done to
+ * the copies since is unknown. */
+static int job_note_left(const struct job *j)
+{
+	bool again;
+	int fd = job_create(j, PART_SHARE "left", &again);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+bool job_was_left(const struct job *j)
+{
+	return faccessat(j->part.fd, PART_SHARE "left", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       errno != ENOENT;
+}
+
+static enum part_state job_acquire(struct job *j)
+{
+	const struct part_claim claim = {
+	    .dst = j->name, .of = PART_OF_SHARDS, .resumes = true, .cancel = j->options->cancel};
+	return part_acquire(&j->part, &claim);
+}
+
+/* Returns 0 with the part open and its lock shared, RESULT_COMMITTED, RESULT_AGAIN or -errno. */
+static int job_enter(struct job *j)
+{
+	job_leave(j);
+	int r = job_look_at_destination(j);
+	if (r < 0)
+		return r;
+	switch (job_acquire(j)) {
+	case PART_FRESH:
+		if ((r = job_begin(j)) != 0)
+			return r;
+		break;
+	case PART_RECEIPT: return job_check_receipt(j);
+	case PART_BUSY:
+	case PART_REFUSED: return job_fail_part(j);
+	default: break;
+	}
+	if (!job_is_same(j))
+		return job_refuse_other(j);
+	if (j->tree && j->exists) {
+		/* DST is what was built here: this client does not see the "commit" line yet. */
+		if (part_is_data(&j->part, &j->dst))
+			return j->joined ? job_confirm(j) : RESULT_AGAIN;
+		if ((r = j->work->check(j)) < 0)
+			return r;
+	}
+	j->flushed = io_now();
+	r = job_look(j);
+	if (r == 0 && j->tree && !j->joined && j->complete > 0)
+		r = job_note_left(j);
+	j->joined = true;
+	return r;
+}
 
 static void job_pause(unsigned tries)
 {

@@ -1,6 +1,75 @@
 /* SPDX-License-Identifier: MIT
  *
- * The job of N processes that make one copy: job.c shows the protocol.
+ * Shards: N processes, perhaps on N machines, make one copy. The file system that they share is
+ * their only medium. They build the copy in the ordinary part of DST (part/part.h), which only
+ * their user can enter. In it stand, besides data, journal and lock:
+ *
+ *     share.list.K     chunk K of the list of a tree: list.c. A file has no list: chunk K is its
+ *                      range K.
+ *     share.end        the list is complete: its number of chunks, and a sum of what it has
+ *     share.left       a process has joined when there were markers: what was done to the copies
+ *                      before is unknown
+ *     share.links      names that are hard links to a copied file: finish.c
+ *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
+ *     share.done.K     the marker: chunk K is complete, and on the storage; share.claim.K has one
+ *                      byte then
+ *
+ * and the journal has two more lines: "shards N JOB" when the part is made, and "commit …" before
+ * the rename. Each process goes through these states:
+ *
+ *   look at DST and the part ----- a receipt of this job that fits DST --> done: a late retry
+ *      |        \--------------- the part, or DST, of another job ------> refused
+ *      | no part: make one under a hidden name, give it its name (the first process wins)
+ *      v
+ *   JOINED: shared lock of the part
+ *      | a tree without a complete list: the process that claims the list walks the source and
+ *      | writes the list, chunk by chunk; the others take those that are written
+ *      v
+ *   COPIES: claim a chunk, copy it, and so on --- no chunk is free --\
+ *      ^ every 32 chunks, every 5 s, after a signal, at the end:      |
+ *      \- flush, create the markers, release the claims               v
+ *   SETTLES: release the shared lock; look
+ *      | all marked    \-- some chunks are claimed: for a second, take over those whose process
+ *      |                   died; then done: the others will commit
+ *      v
+ *   COMMITS: exclusive lock of the part; look again
+ *      | links; attributes of large files and directories; are the names there, or with share.left
+ *      | all copies, of the right type and size? flush; "commit" line in the journal
+ *      | rename data to DST; flush its directory
+ *      v
+ *   RECEIPT: remove share.*; the journal stays, and the part is a receipt
+ *
+ * If a process is killed at any of these arrows, the claims and locks that it has end with it, and
+ * another process, or its retry, goes on:
+ *
+ *     a hidden part          the next copy that looks for such directories removes it
+ *     the list               another process walks the source again, skips what chunks have
+ *                            already, and refuses if that has changed
+ *     a chunk                is copied again from its start. What exists is replaced by a complete
+ *                            copy: each attempt writes to its own inode, which it renames. Ranges
+ *                            of one large file write the same bytes of the same source again.
+ *     a chunk's marker       exists: the chunk is left alone
+ *     before the rename      data is still in the part: the commit is done again
+ *     after the rename       data is gone and DST fits the commit line: done
+ *     the receipt            share.* are removed together with the receipt
+ *
+ * Two at once. A process that has the shared lock looks once more after it has released it, and one
+ * that needs the exclusive lock waits for a second: so one of those that end last sees all markers,
+ * gets the lock, and commits. A process that still has the shared lock then, such as a duplicate of
+ * a complete chunk, commits at its own end. A process with --resume finds the "shards" line.
+ *
+ * Without locks, or where they do not reach other machines (part/shared.c), it is unknown whether a
+ * process lives: the copy is refused.
+ *
+ * The source. A job is known by N, JOB, the options, and the source's inode, mtime and size; device
+ * numbers differ between machines. An entry that is not what was listed is never copied: the job
+ * starts over if none of its chunks is complete, and is refused otherwise. Entries that appear
+ * after the walk are not copied.
+ *
+ * The receipt counts as long as DST is what the commit line names: inode, and size and mtime of a
+ * file, or the time of creation of a directory, which use does not change. It is removed by the
+ * next job on DST, by any other copy that needs its name, and by --clean. Without it, a shard of a
+ * file copies again, and one of a tree finds that DST exists: shards only make a new tree.
  */
 #ifndef SHARD_JOB_H
 #define SHARD_JOB_H
@@ -75,29 +144,18 @@ struct job {
 
 enum job_chunk { CHUNK_OPEN, CHUNK_DONE, CHUNK_MINE, CHUNK_FAILED };
 
-/* enter.c: fills in *job, whose first members the caller has set; job_free releases it. */
+/* job.c: fills in *job, whose first members the caller has set; job_free releases it. */
 int job_init(struct job *);
 void job_free(struct job *);
-/* Returns 0 with the part open and its lock shared, RESULT_COMMITTED, RESULT_AGAIN or -errno. */
-int job_enter(struct job *);
-/* Was there a time when no process of those that work now did? Then each copy has to be looked at.
- */
-bool job_was_left(const struct job *);
-/* Releases the part and everything in it. */
-void job_leave(struct job *);
-/* Of a directory: replaces the mtime by the time of creation, or by 0. */
-void job_birth(int dir, const char *name, struct stat *);
-/* Chunks are missing, and none can be claimed: refuses the copy. Returns -errno, or RESULT_AGAIN.
- */
-int job_end_missing(struct job *);
-
-/* job.c */
 /* Makes the copy with the other shards. Returns 0 if DST is complete or if other processes will
  * complete it, RESULT_COMMITTED if it was complete already, or -errno. */
 int job_run(struct job *);
 /* The source is not what it was when the job began. Starts the job over if nothing of it is
  * complete, and no other process works on it: RESULT_AGAIN. Otherwise refuses. */
 int job_differs(struct job *);
+/* Was there a time when no process of those that work now did? Then each copy has to be looked at.
+ */
+bool job_was_left(const struct job *);
 /* Before the rename: notes what DST will be. */
 int job_note_commit(struct job *, const struct stat *data);
 /* DST is complete: leaves only the receipt. */
@@ -141,7 +199,7 @@ int job_refuse_committed(const struct job *);
 int job_refuse_missing(const struct job *);
 void job_warn_left(const struct job *);
 
-/* Ranges of one file. */
+/* file.c: ranges of one file. */
 
 #define RANGE_UNIT  ((off_t)1 << 20)   /* the bounds of ranges are multiples of this */
 #define RANGE_SIZE  ((off_t)128 << 20) /* of a range, at most; a large file has about ... */

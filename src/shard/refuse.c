@@ -83,42 +83,13 @@ int job_refuse_other(const struct job *j)
 	return error_refuse(j->error, j->path, EBUSY, j->reason, FCOPY_ADVICE_SHARDS);
 }
 
-/* Does this share lack a chunk? Chunk K is that of share K modulo N. */
-static bool share_is_missing(const struct job *j, unsigned share)
-{
-	if (!j->listed)
-		return true;
-	for (unsigned k = share; k < j->chunks; k += j->shard.count)
-		if (!j->done || k >= j->room || j->done[k] != CHUNK_DONE)
-			return true;
-	return false;
-}
-
 int job_refuse_missing(const struct job *j)
 {
-	size_t used = 0;
-	unsigned missing = 0;
-	for (unsigned i = 0; i < j->shard.count; i++)
-		missing += share_is_missing(j, i);
-	for (unsigned i = 0, end; i < j->shard.count; i = end) {
-		end = i + 1;
-		if (!share_is_missing(j, i))
-			continue;
-		while (end < j->shard.count && share_is_missing(j, end))
-			end++;
-		if (used > 80) {
-			used += (size_t)snprintf(j->reason + used, 128 - used, ", ...");
-			break;
-		}
-		used += (size_t)snprintf(j->reason + used, 128 - used, "%s%u",
-					 used           ? ", "
-					 : missing == 1 ? "missing share "
-							: "missing shares ",
-					 i);
-		if (end > i + 1)
-			used += (size_t)snprintf(j->reason + used, 128 - used, "-%u", end - 1);
-	}
-	snprintf(j->reason + used, 128 - used, missing == 1 ? "/%u" : " of %u", j->shard.count);
+	if (j->listed)
+		snprintf(j->reason, 128, "%u of %u chunks are missing", j->chunks - j->complete,
+			 j->chunks);
+	else
+		strcpy(j->reason, "SRC is not listed yet");
 	return error_refuse(j->error, j->path, ENODATA, j->reason, FCOPY_ADVICE_NONE);
 }
 

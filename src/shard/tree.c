@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A new tree that several processes copy: job.c shows the protocol.
+ * A new tree that several processes copy: job.h shows the protocol.
  */
 #define _GNU_SOURCE
 #include "tree.h"

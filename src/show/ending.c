@@ -235,7 +235,7 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 	    e->err == EEXIST || dst[0] == '\0' || (!cli->voice.notes && e->err == EINTR))
 		return;
 	if (s->finish && e->err == ENODATA)
-		hint_printf("run each missing share with --shard=I/%u", s->count);
+		hint_printf("run any share again");
 	else if (part_path(dst, part) && lstat(part, &st) == 0)
 		hint_shards(
 		    hint_repeats(e) ? "to give up" : "run the same command again; to give up", dst);
