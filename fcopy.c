@@ -17,9 +17,9 @@
  *                     benchmark; by say (text for people, names in it), json, text; output (their
  *                     files), patient (standard output waits for its reader), signals (a copy ends
  *                     by the first, the program by the second)
- *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse;
- *                     range, file; tree, list, read and outline (the list of a tree), entries
- *                     (batches for the walk of src/tree), finish (the commit)
+ *   src/shard/        a copy by several processes: job (the protocol), claims (of chunks), refuse;
+ *                     file; tree, list and read (the list of a tree), entries (batches for the walk
+ *                     of src/tree), finish (the commit)
  *   src/source/       reader (of directories, and climbs to those above); filter (which entries are
  *                     copied: --exclude, patterns and lists; paths), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
@@ -42,9 +42,9 @@
  *                     place), outcome (of one entry; counts), allocate (extents, space), clean,
  *                     compare (--verify), serve (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
- *                     this user can enter), hidden (names), lock, part (DST.fcopy-part), acquire
- *                     (continue it or begin), trust (whose is it?), journal, left (by killed
- *                     copies: part_examine), remove
+ *                     this user can enter), shared (names and locks), part (DST.fcopy-part),
+ *                     acquire (continue it or begin), journal, left (by killed copies:
+ *                     part_examine), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), place (a name
  *                     in a directory), source (opens SRC, and operands that are not paths),
  *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes

@@ -45,13 +45,13 @@ copied() { [ "$(jq .bytes <<<"$output")" = $(($1 * RANGE)) ] || { echo "$output"
 	whole 8
 }
 
-@test "share I takes ranges I, I + N and so on first, and the missing shares are named" {
+@test "share I takes ranges I, I + N and so on first, and the missing ranges are counted" {
 	large 6
 	apart 0 --json --shard=1/2 src dst
 	copied 3
 	[ "$(cd dst.fcopy-part && echo share.done.*)" = 'share.done.1 share.done.3 share.done.5' ]
 	expect 1 --shard=finish/2 src dst
-	mentions 'dst: missing share 0/2'
+	mentions 'dst: 3 of 6 chunks are missing'
 	apart 0 --json --shard=0/2 src dst
 	copied 3
 	whole 6

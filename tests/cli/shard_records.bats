@@ -79,7 +79,7 @@ delayed() {
 	random src 3000000
 	shards 2
 	expect 1 --shard=finish/3 src dst
-	mentions 'dst: missing shares 0-2 of 3'
+	mentions 'dst: 3 of 3 chunks are missing'
 	committed
 	expect 0 --shard=finish/2 src dst
 	expect 0 --shard=1/2 src dst
@@ -87,7 +87,7 @@ delayed() {
 	stale
 	cp dst.fcopy-part/journal before
 	expect 1 --shard=finish/2 src dst
-	mentions 'dst: missing shares 0-1 of 2'
+	mentions 'dst: 2 of 2 chunks are missing'
 	cmp before dst.fcopy-part/journal
 	shards 2
 	committed

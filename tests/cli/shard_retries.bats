@@ -296,11 +296,11 @@ make_entry() {
 	chmod 755 t
 }
 
-@test "one file with -r: --shard=finish names what is missing" {
+@test "one file with -r: --shard=finish says that chunks are missing" {
 	random big 4000000
 	apart 0 -r --shard=0/2 big d
 	expect 1 -r --shard=finish/2 big d
-	mentions "hint: run each missing share with --shard=I/2"
+	mentions "d: 1 of 2 chunks are missing" "hint: run any share again"
 }
 
 @test "shards and --resume: new directories lack rights of their owner; the sticky bit stays" {

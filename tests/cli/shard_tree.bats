@@ -242,13 +242,13 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	done
 }
 
-@test "finish names the missing shares, and commits" {
+@test "finish counts the missing chunks, and commits" {
 	make_source
 	expect 1 -a --shard=finish/3 s t
-	mentions 't: missing shares 0-2 of 3' 'hint: run each missing share with --shard=I/3'
+	mentions 't: SRC is not listed yet' 'hint: run any share again'
 	part 0 -a --shard=1/3
 	expect 1 -a --shard=finish/3 s t
-	says 'fcopy: t: missing share 0/3' 'fcopy: hint: run each missing share with --shard=I/3'
+	says 'fcopy: t: 1 of 2 chunks are missing' 'fcopy: hint: run any share again'
 	run --separate-stderr flock -s t.fcopy-part/lock "$FCOPY" -a --shard=finish/3 s t
 	demand 1
 	says 'fcopy: t: is being copied: run this again when the other shards have ended'
