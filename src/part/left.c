@@ -330,14 +330,6 @@ bool part_examine(struct left *l, int parent, const char *name, bool waits)
 	return false;
 }
 
-static bool left_is_mounted(int dir, int fd)
-{
-	struct journal_fact above, below;
-	private_here(dir, &above);
-	private_here(fd, &below);
-	return above.mount != below.mount;
-}
-
 static int left_remove_data(const struct part *p)
 {
 	int r, fd = part_open_data(p, O_RDONLY | O_DIRECTORY);
@@ -345,7 +337,7 @@ static int left_remove_data(const struct part *p)
 		return 0;
 	if (fd < 0)
 		return unlinkat(p->fd, PART_DATA, 0) < 0 ? -errno : 0;
-	r = left_is_mounted(p->fd, fd) ? -EBUSY : remove_tree(fd, p->fd, PART_DATA, NULL);
+	r = system_is_mount_root(fd) > 0 ? -EBUSY : remove_tree(fd, p->fd, PART_DATA, NULL);
 	close(fd);
 	return r;
 }

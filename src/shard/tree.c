@@ -43,24 +43,9 @@ static int tree_check(struct job *j)
 static int tree_make(struct job *j, int dir, mode_t *mode, struct failure *fail)
 {
 	const struct shard_tree *s = j->owner;
-	struct stat st = {0};
 	const mode_t from = s->root.from->place.st.st_mode;
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	if (mkdirat(dir, PART_DATA, (from & 01777) | 0700) < 0)
-		return fail_at(fail, "mkdir");
-	int fd = openat(dir, PART_DATA, flags);
-	if (fd < 0 && errno == EACCES && permissions_admit_owner(dir, PART_DATA) > 0)
-		fd = openat(dir, PART_DATA, flags);
-	int r = fd < 0 || fstat(fd, &st) < 0 ? fail_at(fail, "open") : 0;
-	if (r < 0) {
-		if (fd >= 0)
-			close(fd);
-		unlinkat(dir, PART_DATA, AT_REMOVEDIR);
-		return r;
-	}
-	*mode = st.st_mode & 07777;
-	(void)permissions_set(fd, (st.st_mode & 07777) | 0700);
-	return fd;
+	return private_make_directory(dir, PART_DATA, (from & 01777) | 0700, false, false, mode,
+				      fail);
 }
 
 static void tree_remove(struct job *j)
