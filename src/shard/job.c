@@ -155,18 +155,19 @@ static int job_confirm(struct job *j)
 	return RESULT_COMMITTED;
 }
 
-/* What was committed before, by this job or by another one. */
+/* What was committed before, by this job or by another one. What has become of DST since is not
+ * replaced by a late shard, but by the next job: it may be anybody's work. */
 static int job_check_receipt(struct job *j)
 {
 	int r = job_look_at_destination(j); /* it may have been renamed since */
 	if (r < 0)
 		return r;
-	const bool fits = job_fits_destination(j);
-	if (job_is_same(j) && (fits || j->joined)) { /* an NFS client may not see DST yet */
+	const bool same = job_is_same(j), fits = job_fits_destination(j);
+	if (same && (fits || j->joined)) { /* an NFS client may not see DST yet */
 		j->sum = j->part.journal.commit.number;
 		return job_confirm(j);
 	}
-	if (j->tree && fits)
+	if (j->tree ? fits : same && j->exists)
 		return job_refuse_committed(j);
 	r = j->work->check(j);
 	if (r < 0 || j->shard.finish)

@@ -34,7 +34,9 @@ int job_refuse_committed(const struct job *j)
 {
 	return error_refuse(
 	    j->error, j->path, EEXIST,
-	    "is complete, but of another job, or of an earlier SRC: rename DST and run again",
+	    j->tree
+		? "is complete, but of another job, or of an earlier SRC: rename DST and run again"
+		: "was complete, and has changed since: rename DST and run again",
 	    FCOPY_ADVICE_NONE);
 }
 

@@ -128,16 +128,28 @@ committed() {
 	committed
 }
 
-@test "the receipt counts only while DST is the file that it names" {
+@test "a late shard replaces nothing that DST has become since; without DST the job starts over" {
+	local share
 	random src 3000000
+	shards 2
+	echo changed >>dst
+	cp dst changed
+	for share in 0/2 1/2 finish/2; do
+		expect 1 --shard=$share src dst
+		says 'fcopy: dst: was complete, and has changed since: rename DST and run again'
+		cmp changed dst
+	done
+	mv changed dst # another inode
+	expect 1 --shard=0/2 src dst
+	mentions 'dst: was complete, and has changed since'
+	expect 0 --shard=0/2 --job=next src dst # another job replaces it
+	committed
+	rm -r dst dst.fcopy-part
 	shards 2
 	rm dst
 	apart 0 --shard=0/2 src dst
 	absent dst
 	apart 0 --shard=1/2 src dst
-	committed
-	echo changed >>dst
-	shards 2
 	committed
 }
 
