@@ -12,7 +12,6 @@
 #include "io/system.h"
 #include "left.h"
 #include "part.h"
-#include "source/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES     8    /* each fails if another copy commits the part first */
-#define WAIT_MS   3    /* doubled each time: together, the waits for other machines take 0.8 s */
-#define NAMES_MAX 4096 /* are read: a directory may be huge, and its server far away */
+#define TRIES   8 /* each fails if another copy commits the part first */
+#define WAIT_MS 3 /* doubled each time: together, the waits for other machines take 0.8 s */
 
 #define OTHER_JOURNAL "its .fcopy-part has the journal of another part"
 #define OF_SHARDS     "its .fcopy-part belongs to a copy in shards"
@@ -244,36 +242,6 @@ static void acquire_wait(const struct part *p, int tries)
 	private_refresh(p->parent);
 }
 
-/* A copy that was killed while it removed its part has left it under this hidden name. The lock is
- * removed before the journal. */
-static bool acquire_hidden(struct part *p, const char *name, const struct part_claim *c)
-{
-	struct stat st;
-	if (part_whose(p, name, &st) != PART_OURS || part_has_data(p))
-		return false;
-	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	return (p->lock >= 0 || errno == ENOENT) && acquire_read(p, true) == 0 &&
-	       acquire_check_header(p, c->dst) == 0 && part_is_data(p, c->committed) &&
-	       (p->lock < 0 || acquire_lock(p, LOCK_EX, c->cancel) == 0);
-}
-
-static enum part_state acquire_retired(struct part *p, const struct part_claim *c)
-{
-	_Alignas(8) char buffer[READER_SIZE];
-	bool found = false;
-	struct reader r = reader_open(p->parent, buffer, sizeof(buffer));
-	const char *name;
-	for (int names = 0; !found && names < NAMES_MAX && (name = reader_next(&r)); names++) {
-		if (!temporary_is_drawn(name))
-			continue;
-		found = acquire_hidden(p, name, c);
-		if (!found)
-			part_close(p, false);
-	}
-	reader_close(&r);
-	return found ? PART_COMMITTED : PART_FRESH;
-}
-
 /* Nothing is to be continued: only a receipt is removed. */
 static enum part_state acquire_place(struct part *p)
 {
@@ -312,7 +280,7 @@ enum part_state part_acquire(struct part *p, const struct part_claim *c)
 		}
 	}
 	if (r == -ENOENT)
-		return c->committed ? acquire_retired(p, c) : PART_FRESH;
+		return PART_FRESH;
 	if (r == -EAGAIN)
 		r = part_refuse(p, EBUSY, "another copy has just used its .fcopy-part",
 				FCOPY_ADVICE_NONE);

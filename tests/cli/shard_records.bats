@@ -57,6 +57,25 @@ delayed() {
 	done
 }
 
+@test "a late shard that found an old receipt removes none of the job that has committed since" {
+	need_strace
+	random src 4000000
+	stale
+	: >trace
+	strace -qq -o trace -P dst.fcopy-part -e trace=openat -e inject=openat:delay_enter=2000000:when=2 \
+		"$FCOPY" --shard=1/2 --json src dst >report 2>err 3>&- &
+	local late=$! inode
+	looks_again() { [ "$(grep -c 'openat(' trace)" -ge 2 ]; } # the second time to remove it
+	await looks_again
+	expect 0 --shard=0/2 src dst
+	inode=$(stat -c %i dst)
+	wait $late || { cat err; return 1; }
+	grep -q DELAYED trace
+	[ "$(jq -c '[.committed, .bytes]' report)" = '[true,0]' ]
+	[ "$(stat -c %i dst)" = "$inode" ]
+	committed
+}
+
 @test "a process that was killed after the rename: the next one finds the copy complete, and cleans up" {
 	need_strace
 	random src 4000000
