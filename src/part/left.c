@@ -230,8 +230,7 @@ static bool left_examine_content(struct left *l, const char *name, bool waits)
 	if (!left_is_plain(l, &has))
 		return false;
 	const int locked = left_lock(l, has, waits);
-	const bool lacks = locked < 0 && private_lacks_locks(-locked);
-	if (locked < 0 && !lacks)
+	if (locked < 0)
 		return false;
 	/* The first shard of a job may have come and gone while another one had the lock. */
 	if (locked && ((r = left_read_journal(l)), !left_is_plain(l, &has)))
@@ -249,10 +248,6 @@ static bool left_examine_content(struct left *l, const char *name, bool waits)
 	journal_free(&lock);
 	if (proved && p->published && part_is_receipt(p))
 		l->kind = FCOPY_LEFT_RECEIPT;
-	if (lacks && l->kind != FCOPY_LEFT_RECEIPT)
-		return false;
-	if (lacks) /* nobody uses what a receipt has */
-		l->reason = NULL;
 	if (proved && has & LEFT_OLD)
 		proved = left_find_old(l);
 	return r < 0 ? left_unknown(l, "its journal cannot be read") : proved;
