@@ -245,6 +245,15 @@ void job_before_flush(struct job *j)
 		j->claim[i].flushed = j->claim[i].complete;
 }
 
+int job_flush_parent(const struct job *j)
+{
+	const int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int r = parent < 0 ? -errno : io_flush_directory(parent);
+	if (parent >= 0)
+		close(parent);
+	return r < 0 ? job_fail(j, "fsync of the directory", "fsync", -r) : 0;
+}
+
 /* The part's name, and its other files, must be on the storage before a marker. */
 int job_mark(struct job *j)
 {
@@ -253,11 +262,9 @@ int job_mark(struct job *j)
 	unsigned left = 0;
 	int fd, r = 0;
 	if (j->complete == 0 && !j->synced) {
-		int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = parent < 0 ? -errno : io_flush_directory(parent);
-		if (parent >= 0)
-			close(parent);
-		if (r == 0 && (r = io_flush_directory(j->part.fd)) == 0 && j->part.log >= 0)
+		if ((r = job_flush_parent(j)) < 0)
+			return r;
+		if ((r = io_flush_directory(j->part.fd)) == 0 && j->part.log >= 0)
 			r = fdatasync(j->part.log) < 0 ? -errno : 0;
 		if (r < 0)
 			return job_fail(j, "fsync of the directory", "fsync", -r);

@@ -145,14 +145,10 @@ static bool job_is_same(const struct job *j)
 /* The process that renamed may have died before it flushed the directory, or cleaned up. */
 static int job_confirm(struct job *j)
 {
-	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = parent < 0 ? -errno : io_flush_directory(parent);
-	if (parent >= 0)
-		close(parent);
-	if (r < 0)
-		return job_fail(j, "fsync of the directory", "fsync", -r);
-	part_remove_shares(&j->part);
-	return RESULT_COMMITTED;
+	const int r = job_flush_parent(j);
+	if (r == 0)
+		part_remove_shares(&j->part);
+	return r < 0 ? r : RESULT_COMMITTED;
 }
 
 /* What was committed before, by this job or by another one. What has become of DST since is not

@@ -174,6 +174,8 @@ bool job_must_mark(const struct job *);
  * what was complete then. */
 void job_before_flush(struct job *);
 int job_mark(struct job *);
+/* Flushes the directory of DST. Returns 0 or -errno, recorded. */
+int job_flush_parent(const struct job *);
 /* Claims the list. Returns 1; 0: another process has it; or -errno. *fd is to be closed. */
 int job_claim_list(struct job *, int *fd);
 /* Opens a file in the part for reading, or returns -errno. exists: it does, even if an NFS client
