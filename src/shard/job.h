@@ -201,7 +201,7 @@ int job_refuse_committed(const struct job *);
 int job_refuse_missing(const struct job *);
 void job_warn_left(const struct job *);
 
-/* file.c: ranges of one file. */
+/* claims.c: the ranges of a file, which are its chunks. */
 
 #define RANGE_UNIT  ((off_t)1 << 20)   /* the bounds of ranges are multiples of this */
 #define RANGE_SIZE  ((off_t)128 << 20) /* of a range, at most; a large file has about ... */
@@ -212,8 +212,8 @@ void job_warn_left(const struct job *);
 unsigned range_count(unsigned n, off_t size);
 /* Range i of n: bytes [*start, *end). */
 void range_of(unsigned n, unsigned i, off_t size, off_t *start, off_t *end);
-/* Copies the range [first, last) of *c, which may be empty, into a file that has `size` bytes
- * before and afterwards. again: an interrupted attempt may have copied other bytes, where the
+/* file.c: copies the range [first, last) of *c, which may be empty, into a file that has `size`
+ * bytes before and afterwards. again: an interrupted attempt may have copied other bytes, where the
  * source has a hole now. Returns 0, also if the source ended early: then c->all.offset < c->last;
  * or -errno with the failure recorded. */
 int range_fill(struct copy *c, off_t size, bool again);
