@@ -135,18 +135,19 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 }
 
 @test "small streams do not wait for anything, such as the 40 ms of a delayed acknowledgement" {
-	local mode _
+	local mode try
 	need jq
 	random a 4097
 	for mode in auto readwrite splice; do
-		for _ in {1..10}; do
+		# One that had the machine to itself is enough: a wait would be in all of them.
+		for try in {1..20}; do
 			serve tcp-listen:0 b
 			expect 0 --json a tcp:127.0.0.1:"$port" $mode
 			ended 0
 			jq .real <<<"$output" >>times.$mode
+			! jq -e '.real < 0.03' <<<"$output" >out || break
 		done
-		# One that had the machine to itself is enough: a wait would be in all of them.
-		jq -es 'length == 10 and min < 0.03' times.$mode || { cat times.$mode; return 1; }
+		[ "$try" -lt 20 ] || { cat times.$mode; return 1; }
 	done
 }
 

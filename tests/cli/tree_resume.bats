@@ -258,11 +258,10 @@ part_of() {
 }
 
 @test "--resume: every thread notes what is complete: the next run copies nothing again" {
-	local i
+	local i name
+	name=$(printf 'name%.0s' {1..55}) # long enough for each thread to fill more than one buffer
 	mkdir -p s/many "s/$(printf 'deep%.0s' {1..50})/below"
-	for i in {1..3000}; do
-		echo "$i" >s/many/a-name-that-is-long-enough-to-fill-more-than-one-buffer-"$i"
-	done
+	for i in {1..1200}; do echo "$i" >s/many/"$name-$i"; done
 	cp -r s/many/*1 s/deep*/below
 	for i in 1 4; do
 		rm -rf d
