@@ -89,17 +89,22 @@ failed_here() {
 }
 
 # expect STATUS ARG…: runs fcopy ARG… and demands its exit status; see $output and $stderr.
-# As "run --separate-stderr", which takes longer.
 expect() {
-	local want=$1 errors=$BATS_TEST_TMPDIR/stderr
+	local want=$1
 	shift
-	output=$(timeout -s KILL $HANG "$FCOPY" "$@" 2>"$errors") && status=0 || status=$?
+	separately timeout -s KILL $HANG "$FCOPY" "$@"
+	demand "$want"
+}
+
+# separately COMMAND…: as "run --separate-stderr", which takes longer.
+separately() {
+	local errors=$BATS_TEST_TMPDIR/stderr
+	output=$("$@" 2>"$errors") && status=0 || status=$?
 	IFS=$' \t\n' read -rd '' stderr <"$errors" || true
 	# shellcheck disable=SC2034 # for the tests
 	IFS=$'\n' read -rd '' -a lines <<<"$output" || true
 	# shellcheck disable=SC2034
 	IFS=$'\n' read -rd '' -a stderr_lines <<<"$stderr" || true
-	demand "$want"
 }
 
 # as_nobody STATUS ARG…: the same with no rights beyond those of any user. AS_UMASK: the umask of fcopy
@@ -223,7 +228,7 @@ is_deep() {
 
 # holds TEXT FILE
 holds() {
-	[ "$(cat "$2")" = "$1" ] || { echo "$2 holds: $(head -c 200 "$2")"; return 1; }
+	[ "$(<"$2")" = "$1" ] || { echo "$2 holds: $(head -c 200 "$2")"; return 1; }
 }
 
 absent() {
@@ -310,7 +315,7 @@ private_mounts() {
 	local -a how=(unshare --mount)
 	is_root || how=(unshare --user --map-root-user --mount)
 	"${how[@]}" true 2>/dev/null || skip "no mount namespace of our own"
-	run --separate-stderr "${how[@]}" bash -euc "$1"
+	separately "${how[@]}" bash -euc "$1"
 }
 
 # by_fuse OPTIONS COMMAND: runs COMMAND in bash with ./backing mounted on ./m by tests/tools/faultfs, which is compiled
@@ -355,7 +360,7 @@ traced() {
 	local -a only=()
 	[[ $calls != trace=* ]] || only=(--seccomp-bpf) # the other calls do not stop
 	shift 2
-	run --separate-stderr timeout -s KILL $HANG strace -f "${only[@]}" -y -qq -o trace -e "$calls" \
+	separately timeout -s KILL $HANG strace -f "${only[@]}" -y -qq -o trace -e "$calls" \
 		-e signal=none "$FCOPY" "$@"
 	demand "$want"
 }
