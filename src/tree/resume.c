@@ -90,14 +90,13 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 
 /* Notes in the journal of a part which files of a tree are complete, and what their sources were.
  *
- * Each worker collects them in a buffer. With --resume the part has its journal from the start, and
- * the buffer has its lines: that of a large file is appended at once, and others when there are a
- * few or before the worker does something that may take long. So a kill costs at most a few small
- * files of each thread.
+ * Each worker collects in a buffer what their lines say. With --resume the part has its journal
+ * from the start: the line of a large file is appended at once, and others when there are a few or
+ * before the worker does something that may take long. So a kill costs at most a few small files of
+ * each thread.
  *
  * Otherwise only a tree that is kept needs the lines, and a kill leaves nothing that is continued:
- * the buffer has what they would say, and a full one goes to an unnamed file. A small tree costs no
- * system call. */
+ * a full buffer goes to an unnamed file. A small tree costs no system call. */
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 #define EAGER_SIZE  ((size_t)512) /* of each thread, of which a slow file system gets 64 */
@@ -123,29 +122,32 @@ struct raw {
 
 #define RAW_ROOM (sizeof(struct raw) + PATH_MAX + sizeof(size_t))
 
-static void record_write_lines(struct record *r, const char *raw, size_t size)
+/* lock: held while lines are appended; NULL: the caller holds it, or no other thread runs. */
+static void record_write_lines(struct record *r, const char *raw, size_t size,
+			       pthread_mutex_t *lock)
 {
 	char *text = malloc(BUFFER_SIZE);
-	size_t used = 0;
+	for (size_t at = 0; text && at < size;) {
+		size_t used = 0;
+		while (at < size && used + JOURNAL_LINE <= BUFFER_SIZE) {
+			const struct raw *x = (const void *)(raw + at);
+			const char *path = (const char *)(x + 1);
+			used += journal_format(&(struct journal_fact){.kind = JOURNAL_ENTRY,
+								      .source = x->source,
+								      .when = x->when,
+								      .text = path,
+								      .size = strlen(path)},
+					       text + used);
+			at += sizeof(*x) + x->length;
+		}
+		if (lock)
+			pthread_mutex_lock(lock);
+		record_append(r, text, used);
+		if (lock)
+			pthread_mutex_unlock(lock);
+	}
 	if (!text)
 		part_lose(r->part, ENOMEM);
-	for (size_t at = 0; text && at < size;) {
-		const struct raw *x = (const void *)(raw + at);
-		const char *path = (const char *)(x + 1);
-		if (used + JOURNAL_LINE > BUFFER_SIZE) {
-			record_append(r, text, used);
-			used = 0;
-		}
-		used += journal_format(&(struct journal_fact){.kind = JOURNAL_ENTRY,
-							      .source = x->source,
-							      .when = x->when,
-							      .text = path,
-							      .size = strlen(path)},
-				       text + used);
-		at += sizeof(*x) + x->length;
-	}
-	if (text)
-		record_append(r, text, used);
 	free(text);
 }
 
@@ -159,7 +161,7 @@ static void record_set_aside(struct record *r, const char *raw, size_t size)
 	if (r->aside < 0 || write(r->aside, raw, size) != (ssize_t)size) {
 		if (r->aside >= 0 && ftruncate(r->aside, (off_t)r->aside_size) < 0)
 			part_lose(r->part, errno);
-		record_write_lines(r, raw, size);
+		record_write_lines(r, raw, size, NULL);
 		return;
 	}
 	r->aside_size += size;
@@ -173,12 +175,14 @@ static bool record_is_eager(const struct worker *w)
 static void record_flush(struct worker *w)
 {
 	struct record *r = w->tree->root.record;
-	pthread_mutex_lock(&w->tree->lock);
-	if (record_is_eager(w))
-		record_append(r, w->record, w->recorded);
-	else
+	pthread_mutex_t *lock = &w->tree->lock;
+	if (record_is_eager(w)) {
+		record_write_lines(r, w->record, w->recorded, lock);
+	} else {
+		pthread_mutex_lock(lock);
 		record_set_aside(r, w->record, w->recorded);
-	pthread_mutex_unlock(&w->tree->lock);
+		pthread_mutex_unlock(lock);
+	}
 	w->recorded = 0;
 }
 
@@ -204,10 +208,16 @@ void record_before(struct worker *w, off_t size)
 		record_flush(w);
 }
 
-static void record_add_raw(struct worker *w, const struct entry *e, const struct stat *st)
+void record_add(struct worker *w, const struct entry *e, const struct stat *st)
 {
+	if (__atomic_load_n(&w->tree->root.record->part->lost, __ATOMIC_RELAXED) ||
+	    (!w->record && !(w->record = malloc(BUFFER_SIZE))))
+		return;
+	const bool eager = record_is_eager(w);
 	if (w->recorded + RAW_ROOM > BUFFER_SIZE)
 		record_flush(w);
+	if (eager && w->recorded == 0)
+		w->record_began = io_now();
 	struct raw *x = (void *)(w->record + w->recorded);
 	char *path = (char *)(x + 1);
 	entry_path_below(e, path, PATH_MAX);
@@ -216,37 +226,8 @@ static void record_add_raw(struct worker *w, const struct entry *e, const struct
 			  .when = w->opened,
 			  .length = (size + sizeof(size_t) - 1) / sizeof(size_t) * sizeof(size_t)};
 	w->recorded += sizeof(*x) + x->length;
-}
-
-static void record_add_line(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	char path[PATH_MAX];
-	entry_path_below(e, path, sizeof(path));
-	if (w->recorded + JOURNAL_LINE > BUFFER_SIZE)
+	if (eager && (w->recorded >= EAGER_SIZE || record_is_due(w, st->st_size)))
 		record_flush(w);
-	if (w->recorded == 0)
-		w->record_began = io_now();
-	w->recorded += journal_format(
-	    &(struct journal_fact){.kind = JOURNAL_ENTRY,
-				   .source = record_source(w->tree->root.record, st),
-				   .when = w->opened,
-				   .text = path,
-				   .size = strlen(path)},
-	    w->record + w->recorded);
-	if (w->recorded >= EAGER_SIZE || record_is_due(w, st->st_size))
-		record_flush(w);
-}
-
-void record_add(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	if (__atomic_load_n(&w->tree->root.record->part->lost, __ATOMIC_RELAXED))
-		return;
-	if (!w->record && !(w->record = malloc(BUFFER_SIZE)))
-		return;
-	if (record_is_eager(w))
-		record_add_line(w, e, st);
-	else
-		record_add_raw(w, e, st);
 }
 
 void record_leave(struct worker *w)
@@ -268,7 +249,7 @@ static void record_read_aside(struct record *r)
 	if (raw == MAP_FAILED)
 		part_lose(r->part, errno);
 	else if (raw)
-		record_write_lines(r, raw, r->aside_size);
+		record_write_lines(r, raw, r->aside_size, NULL);
 	if (raw && raw != MAP_FAILED)
 		munmap(raw, r->aside_size);
 	r->aside_size = 0;
@@ -276,13 +257,9 @@ static void record_read_aside(struct record *r)
 
 void record_keep(struct record *r)
 {
-	const bool lines = r->part->published;
 	record_read_aside(r);
 	for (unsigned i = 0; i < r->buffers; i++)
-		if (lines)
-			record_append(r, r->buffer[i].data, r->buffer[i].size);
-		else
-			record_write_lines(r, r->buffer[i].data, r->buffer[i].size);
+		record_write_lines(r, r->buffer[i].data, r->buffer[i].size, NULL);
 	if (r->part->log < 0)
 		record_append(r, "", 0);
 }
