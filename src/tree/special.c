@@ -24,6 +24,7 @@ struct special {
 	struct worker *w;
 	const struct entry *e;
 	const struct stat *st;
+	const char *target; /* of options.symbolic_link; otherwise NULL */
 	struct failure *fail;
 };
 
@@ -31,18 +32,20 @@ static int special_create(int dir, const char *name, void *arg)
 {
 	const struct special *s = arg;
 	const struct entry *e = s->e;
-	char target[PATH_MAX];
+	char text[PATH_MAX];
+	if (s->target)
+		return symlinkat(s->target, dir, name) < 0 ? -errno : 0;
 	if (!S_ISLNK(s->st->st_mode)) {
 		const mode_t mode = s->st->st_mode & (S_IFMT | 07777);
 		return mknodat(dir, name, mode, s->st->st_rdev) < 0 ? -errno : 0;
 	}
-	ssize_t n = readlinkat(e->dir->src, e->name, target, sizeof(target));
-	if (n < 0 || n == sizeof(target)) {
+	ssize_t n = readlinkat(e->dir->src, e->name, text, sizeof(text));
+	if (n < 0 || n == sizeof(text)) {
 		*s->fail = (struct failure){"readlink", STEP_READ};
 		return n < 0 ? -errno : -ENAMETOOLONG;
 	}
-	target[n] = '\0';
-	return symlinkat(target, dir, name) < 0 ? -errno : 0;
+	text[n] = '\0';
+	return symlinkat(text, dir, name) < 0 ? -errno : 0;
 }
 
 /* Opens the source to read its attributes. Returns a descriptor; -ESTALE if another type of file
@@ -207,26 +210,12 @@ void special_copy(struct worker *w, const struct entry *e, const struct stat *st
 
 /* options.symbolic_link: an entry of DST becomes a symlink to its source. */
 
-/* One that is being made. */
-struct linking {
-	struct worker *w;
-	const struct entry *e;
-	const struct stat *st;
-	char target[PATH_MAX];
-};
-
-static int symbolic_link_create(int dir, const char *name, void *arg)
-{
-	const struct linking *l = arg;
-	return symlinkat(l->target, dir, name) < 0 ? -errno : 0;
-}
-
 /* It gets the times and the owner of the source; its other attributes are those of its target.
  * fail->call NULL: reported. */
 static int symbolic_link_complete(int dir, const char *name, void *arg, struct failure *fail)
 {
 	const unsigned which = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_OWNERSHIP;
-	const struct linking *l = arg;
+	const struct special *l = arg;
 	struct stat as_link = *l->st;
 	if (!(l->w->options.preserve & which))
 		return 0;
@@ -246,13 +235,14 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool replace = w->decision.replaces;
+	char target[PATH_MAX];
 	struct failure fail = {.call = "symlink"};
-	struct linking l = {.w = w, .e = e, .st = st};
+	struct special l = {.w = w, .e = e, .st = st, .target = target, .fail = &fail};
 	const struct making m = {.call = "symlink",
-				 .make = symbolic_link_create,
+				 .make = special_create,
 				 .complete = symbolic_link_complete,
 				 .arg = &l};
-	entry_path(e, true, l.target, sizeof(l.target));
+	entry_path(e, true, target, sizeof(target));
 	rivals_lock(w->tree);
 	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
 			   rivals_have(w->tree, e->dir, e->as);
