@@ -62,6 +62,17 @@ int reader_close(struct reader *r)
 	return r->error;
 }
 
+bool reader_lists(int dir, const char *name)
+{
+	_Alignas(8) char buffer[8192];
+	struct reader r = reader_open(dir, buffer, sizeof(buffer));
+	bool found = false;
+	for (const char *other; !found && (other = reader_next(&r));)
+		found = strcmp(other, name) == 0;
+	reader_close(&r);
+	return found;
+}
+
 /* The names in a directory, all at once. */
 
 struct bytes {

@@ -46,6 +46,9 @@ const char *reader_next(struct reader *r);
 /* Returns r->error. */
 int reader_close(struct reader *r);
 
+/* Does the open directory list this name? */
+bool reader_lists(int dir, const char *name);
+
 /* Calls getdents64(2) once. Returns how many bytes of struct dirent64 it wrote into the buffer, 0
  * at the end, or -errno: ENOENT for a directory that was removed since it was opened. */
 ssize_t reader_fill(int fd, void *buffer, size_t size);

@@ -119,7 +119,7 @@ struct outcome directory_outcome(struct tree *t, const struct directory *d)
 
 /* Attributes come last: files below would change the times, and a mode may forbid to create them.
  */
-void directory_set_attributes(struct worker *w, struct directory *d)
+static void directory_set_attributes(struct worker *w, struct directory *d)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const struct entry e = ENTRY(d, "");
@@ -199,7 +199,7 @@ bool flush_all(const struct tree *t, int dst)
 
 /* In a merge another file system can be mounted below the operand's directory. Flushes it if this
  * directory is the uppermost one on it: the syncfs(2) at the end does not reach it. */
-static int flush_mount(struct tree *t, struct directory *d, struct failure *fail)
+static int directory_flush_mount(struct tree *t, struct directory *d, struct failure *fail)
 {
 	const dev_t dev = opened_inode(t, d).dev, above = opened_inode(t, d->parent).dev;
 	if (!dev || !above)
@@ -211,23 +211,13 @@ static int flush_mount(struct tree *t, struct directory *d, struct failure *fail
 	return dev != above ? fail_if(fail, system_sync(d->dst), "syncfs") : 0;
 }
 
-static int flush_below(struct tree *t, struct directory *d, struct failure *fail)
+static int directory_flush_below(struct tree *t, struct directory *d, struct failure *fail)
 {
 	if (t->root.ground.flush == FLUSH_EACH)
 		return fail_if(fail, io_flush_directory(d->dst), "fsync");
 	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marked))
 		return 0;
-	return flush_mount(t, d, fail);
-}
-
-int flush_directory(struct tree *t, struct directory *d, struct failure *fail)
-{
-	const int r = flush_below(t, d, fail);
-	if (r == 0)
-		return 0;
-	__atomic_store_n(&t->mirror.unsafe, true, __ATOMIC_RELAXED);
-	/* A directory that cannot be read is open as O_PATH. Only --fsync promises a flush. */
-	return r == -EBADF && !t->options->copy.fsync ? 0 : r;
+	return directory_flush_mount(t, d, fail);
 }
 
 /* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it may
@@ -254,15 +244,19 @@ int flush_singles(struct tree *t, int directory, struct failure *fail)
 	return r;
 }
 
+/* Flushes a complete directory if each entry is flushed, and, with --fsync or in a mirror, a file
+ * system that is mounted there. After a failure a mirror's marker stays. */
 static void directory_flush(struct worker *w, struct directory *d)
 {
-	struct fcopy_error error;
-	struct failure fail;
-	int r = flush_directory(w->tree, d, &fail);
+	struct tree *t = w->tree;
+	struct failure fail = {.call = "fsync"};
+	const int r = directory_flush_below(t, d, &fail);
 	if (r == 0)
 		return;
-	error_call(&error, fail.call, entry_dst, -r);
-	report_failure(w, &ENTRY(d, ""), &error);
+	__atomic_store_n(&t->mirror.unsafe, true, __ATOMIC_RELAXED);
+	/* A directory that cannot be read is open as O_PATH. Only --fsync promises a flush. */
+	if (r != -EBADF || t->options->copy.fsync)
+		report_call(w, &ENTRY(d, ""), fail.call, entry_dst, -r);
 }
 
 /* A rename onto an existing file changes the times of its directory, where cp(1), which overwrites

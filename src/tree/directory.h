@@ -20,8 +20,6 @@ struct outcome directory_outcome(struct tree *, const struct directory *);
 /* Sets the attributes, if they differ. The outcome stays REPAIRED only if that has changed one: a
  * time or an owner may be one that DST cannot store. */
 void directory_repair(struct worker *, struct directory *, struct outcome *);
-/* Sets the attributes of a complete directory. */
-void directory_set_attributes(struct worker *, struct directory *);
 /* Warns that a directory could not get its mode, which no option asked for. */
 void directory_warn_mode(struct worker *, struct directory *, int err);
 /* Reports that opened_use failed. */
@@ -44,10 +42,6 @@ int directory_reopen(const struct directory *);
 bool flush_needs_each(const struct tree *, int dst);
 /* How is the copy below this directory flushed? whole: it is a new tree. */
 enum flushing flush_find(const struct tree *, int dst, bool whole);
-/* Flushes a complete directory below the operand's if so, and, with --fsync or in a mirror, a file
- * system that is mounted there. Returns 0 or -errno with the call; then, too, a mirror's marker
- * stays. */
-int flush_directory(struct tree *, struct directory *, struct failure *);
 /* Flushes the rest when everything below the operand's directory is complete. each: every entry was
  * flushed. Returns 0 or -errno with the call. */
 int flush_tree(int fd, bool each, struct failure *);

@@ -188,7 +188,7 @@ static void displace_report_left(struct worker *w, const struct entry *e, const 
 
 /* An entry of DST has another type than its source. */
 
-static int clear_return(const struct entry *e, struct cleared *c)
+static int displace_return(const struct entry *e, struct cleared *c)
 {
 	return c->aside ? old_return(&c->old, e->as)
 			: private_rename(e->dir->dst, c->name, e->dir->dst, e->as);
@@ -197,7 +197,7 @@ static int clear_return(const struct entry *e, struct cleared *c)
 /* Takes the name of the entry away. Where a directory cannot be renamed into another one, it gets a
  * drawn name: if the process is killed then, nothing shows to whom it belongs, and it stays.
  * Returns 0, RESULT_UNFIT, or -errno, reported. */
-static int clear_rename(struct worker *w, const struct entry *e, struct cleared *c)
+static int displace_rename(struct worker *w, const struct entry *e, struct cleared *c)
 {
 	const int dir = e->dir->dst;
 	struct stat before, now;
@@ -216,7 +216,7 @@ static int clear_rename(struct worker *w, const struct entry *e, struct cleared 
 	    !((now.st_mode ^ before.st_mode) & S_IFMT) &&
 	    (now.st_ino == before.st_ino || !system_has(dir, SYSTEM_LOCAL)))
 		return 0;
-	(void)!clear_return(e, c);
+	(void)!displace_return(e, c);
 	if (c->aside)
 		old_end(&c->old);
 	c->name[0] = '\0';
@@ -235,12 +235,12 @@ int displace_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	/* Another entry may have found it right, or entered it, since decide() was asked. */
 	if (w->facts.exists && !rivals_claim(t, e, &w->facts.old))
 		return rivals_report(w, e);
-	const int r = t->options->dry_run ? RESULT_UNFIT : clear_rename(w, e, c);
+	const int r = t->options->dry_run ? RESULT_UNFIT : displace_rename(w, e, c);
 	return r == RESULT_UNFIT ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
 }
 
 /* Is it gone, or has it its name again? */
-static bool clear_is_away(struct worker *w, const struct entry *e, struct cleared *c, bool made)
+static bool displace_is_away(struct worker *w, const struct entry *e, struct cleared *c, bool made)
 {
 	struct stat st;
 	if (!made) {
@@ -248,7 +248,7 @@ static bool clear_is_away(struct worker *w, const struct entry *e, struct cleare
 				  errno == ENOENT;
 		if (free && w->facts.exists)
 			rivals_give_back(w->tree, &w->facts.old);
-		return free && clear_return(e, c) == 0;
+		return free && displace_return(e, c) == 0;
 	}
 	return mirror_remove_cleared(w, e, c->aside ? c->old.fd : e->dir->dst,
 				     c->aside ? e->as : c->name) == 0;
@@ -260,7 +260,7 @@ void displace_clear_end(struct worker *w, const struct entry *e, struct cleared 
 		    TEMPORARY_SIZE];
 	if (!c->name[0])
 		return;
-	const bool away = clear_is_away(w, e, c, made);
+	const bool away = displace_is_away(w, e, c, made);
 	if (c->aside)
 		old_end(&c->old);
 	if (away)

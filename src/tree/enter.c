@@ -9,7 +9,6 @@
 #include "io/system.h"
 #include "pool.h"
 #include "report.h"
-#include "resume.h"
 #include "rivals.h"
 #include "root.h"
 
@@ -22,7 +21,7 @@
 #define DIRECTORY_ABSENT INT_MIN /* no descriptor, and no -errno */
 
 /* With symlinks followed, a directory can contain itself. */
-static bool is_cycle(const struct directory *d, const struct stat *st)
+static bool directory_is_cycle(const struct directory *d, const struct stat *st)
 {
 	for (; d; d = d->parent)
 		if (same_inode(&d->st, st))
@@ -32,7 +31,8 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
 
 /* In a merge, a directory of the source can be the copy of one above it, by a bind mount or a
  * symlink that is followed. */
-static bool is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
+static bool directory_is_copy_above(const struct tree *t, const struct directory *d,
+				    const struct stat *st)
 {
 	for (; d && !t->root.ground.fresh; d = d->parent)
 		if (inode_is(d->dst_inode, st))
@@ -262,13 +262,13 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 		w->outcome->action = FCOPY_ACTION_EXCLUDED;
 		return false;
 	}
-	if (!mounted && (is_copy_above(t, e->dir, st) || inode_is(t->root.dst, st))) {
+	if (!mounted && (directory_is_copy_above(t, e->dir, st) || inode_is(t->root.dst, st))) {
 		tree_stop(t, EINVAL);
 		report_refusal(w, e, entry_src, EINVAL,
 			       "is the copy itself: a tree cannot be copied into itself");
 		return false;
 	}
-	if (t->options->follow != FCOPY_FOLLOW_ALWAYS || !is_cycle(e->dir, st))
+	if (t->options->follow != FCOPY_FOLLOW_ALWAYS || !directory_is_cycle(e->dir, st))
 		return true;
 	report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
 	return false;

@@ -7,10 +7,8 @@
 #include "displace.h"
 #include "endpoints/error.h"
 #include "io/system.h"
-#include "pool.h"
 #include "report.h"
-#include "resume.h"
-#include "rivals.h"
+#include "source/reader.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,7 +36,7 @@ static bool entry_was_removed(const struct entry *e)
 		    now.stx_ctime.tv_sec == then->st_ctim.tv_sec &&
 		    (long)now.stx_ctime.tv_nsec == then->st_ctim.tv_nsec;
 	bool recent = labs(time(NULL) - then->st_mtim.tv_sec) <= GRACE;
-	return !same || (recent && !rivals_is_listed(e->dir->src, e->name));
+	return !same || (recent && !reader_lists(e->dir->src, e->name));
 }
 
 /* Is the entry what was listed? When one that has failed is tried again, its ctime and mode may

@@ -18,7 +18,7 @@
 #define TRIES 100 /* of one entry, which other processes replace */
 
 /* Are SRC and DST one name? */
-static bool is_same_name(const struct entry *e)
+static bool facts_are_one_name(const struct entry *e)
 {
 	struct stat src, dst;
 	return strcmp(e->name, e->as) == 0 && fstat(e->dir->src, &src) == 0 &&
@@ -26,12 +26,12 @@ static bool is_same_name(const struct entry *e)
 }
 
 /* Can a symlink in DST lead to SRC? A relative path does so from the current directory only. */
-static void find_path(const struct entry *e, struct facts *f)
+static void facts_find_path(const struct entry *e, struct facts *f)
 {
 	char target[PATH_MAX];
 	struct stat here, there;
 	entry_path(e, true, target, sizeof(target));
-	f->same_name = is_same_name(e);
+	f->same_name = facts_are_one_name(e);
 	if (strlen(target) >= sizeof(target) - 1)
 		f->unlinked_err = ENAMETOOLONG;
 	else if (target[0] != '/' && !(stat(".", &here) == 0 && fstat(e->dir->dst, &there) == 0 &&
@@ -50,7 +50,7 @@ static int facts_look(struct worker *w, const struct entry *e, struct fcopy_erro
 }
 
 /* Looks at the name in DST, unless that was done before SRC was opened. */
-static void find_old(struct worker *w, const struct entry *e, struct facts *f)
+static void facts_find_old(struct worker *w, const struct entry *e, struct facts *f)
 {
 	int r = 0;
 	if (w->place.dir < 0)
@@ -72,7 +72,7 @@ bool facts_write_device(const struct tree *t)
 }
 
 /* Can the copy of a file be written to what has the name? A symlink may be followed for that. */
-static void find_place(struct worker *w, struct facts *f)
+static void facts_find_place(struct worker *w, struct facts *f)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool file = S_ISREG(f->src.st_mode) && !o->link && !o->symbolic_link &&
@@ -83,7 +83,7 @@ static void find_place(struct worker *w, struct facts *f)
 }
 
 /* What the symlink in DST leads to. A complete new tree has none in place of a file. */
-static void find_target(const struct worker *w, const struct entry *e, struct facts *f)
+static void facts_find_target(const struct worker *w, const struct entry *e, struct facts *f)
 {
 	const bool known = w->tree->root.compares || (w->place.target >= 0 && !f->unusable);
 	if (known)
@@ -95,12 +95,12 @@ static void find_target(const struct worker *w, const struct entry *e, struct fa
 }
 
 /* Is what has the name SRC itself, or what SRC leads to? */
-static void find_same(const struct entry *e, struct facts *f)
+static void facts_find_same(const struct entry *e, struct facts *f)
 {
 	struct stat st;
 	const bool same = same_inode(&f->old, &f->src);
 	if (same && !f->same_name)
-		f->same_name = is_same_name(e);
+		f->same_name = facts_are_one_name(e);
 	if (same && f->follow)
 		f->src_is_symlink = fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 				    S_ISLNK(st.st_mode);
@@ -134,18 +134,18 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 	*f = (struct facts){.src = *st, .follow = e->follow};
 	w->decision = (struct decision){.act = ACT_MAKE};
 	if (o->symbolic_link && !o->link && !S_ISDIR(st->st_mode))
-		find_path(e, f);
+		facts_find_path(e, f);
 	if (o->link)
 		f->src_output = same_output(&o->copy, st);
 	if (e->dir->state != DIRECTORY_OLD || e->dir->dst < 0 || t->shared)
 		return;
-	find_old(w, e, f);
+	facts_find_old(w, e, f);
 	if (!f->exists)
 		return;
-	find_place(w, f);
+	facts_find_place(w, f);
 	if (S_ISLNK(f->old.st_mode) && S_ISREG(st->st_mode))
-		find_target(w, e, f);
-	find_same(e, f);
+		facts_find_target(w, e, f);
+	facts_find_same(e, f);
 	f->old_output = same_output(&o->copy, &f->old);
 	f->target_output = f->leads == LEADS ? same_output(&o->copy, &f->target) : NULL;
 	const struct stat *old = decide_changed(&t->root.ground, f, o);

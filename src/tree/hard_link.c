@@ -8,13 +8,10 @@
 #include "entry.h"
 #include "io/io.h"
 #include "report.h"
-#include "resume.h"
 #include "rivals.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include "directory.h"
-#include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "endpoints/slot.h"
 #include "io/io.h"

@@ -14,14 +14,12 @@
 #include "entry.h"
 #include "io/hash.h"
 #include "report.h"
-#include "resume.h"
 #include "rivals.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define UNKNOWN_LEFT ((nlink_t)-1) /* a name may be found twice, or by a symlink */
 

@@ -57,14 +57,9 @@ static int mirror_open(int fd, const char *path, size_t length, bool source, boo
 	char name[NAME_MAX + 1];
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
 	struct stat top, st;
-	int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int at = fstat(fd, &top) < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (at < 0)
 		return -errno;
-	if (fstat(fd, &top) < 0) {
-		int err = errno;
-		close(at);
-		return -err;
-	}
 	for (size_t n; length > 0; path += n + 1, length -= n < length ? n + 1 : n) {
 		n = strcspn(path, "/");
 		n = n < length ? n : length;

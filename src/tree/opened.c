@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 #include "directory.h"
-#include "endpoints/error.h"
 #include "io/io.h"
 
 #include <errno.h>
@@ -22,7 +21,7 @@
 		   */
 #define OF_TREE 8 /* ... and the tree, after its directory was opened */
 
-static unsigned long descriptors_left(const struct directory *root)
+static unsigned long opened_descriptors_left(const struct directory *root)
 {
 	struct rlimit limit;
 	int last = root->src > root->dst ? root->src : root->dst;
@@ -36,14 +35,14 @@ static unsigned long descriptors_left(const struct directory *root)
 void opened_start(struct tree *t, const struct directory *root)
 {
 	t->opened = (struct opened){.lock = PTHREAD_MUTEX_INITIALIZER,
-				    .descriptors = descriptors_left(root)};
+				    .descriptors = opened_descriptors_left(root)};
 	unsigned most = (unsigned)(t->opened.descriptors / OF_THREAD);
 	t->opened.threads = most > 1 ? most : 1;
 }
 
 /* How many directories may be open. A thread needs the one that it reads, and the one that it
  * enters. */
-static unsigned long most_directories(const struct tree *t)
+static unsigned long opened_most(const struct tree *t)
 {
 	const unsigned long threads = __atomic_load_n(&t->pool.workers, __ATOMIC_RELAXED);
 	const unsigned long used = threads * OF_THREAD;
@@ -52,7 +51,7 @@ static unsigned long most_directories(const struct tree *t)
 	return most > 2 * threads ? most : 2 * threads;
 }
 
-static void list_remove(struct opened *o, struct directory *d)
+static void opened_list_remove(struct opened *o, struct directory *d)
 {
 	if (!d->listed)
 		return;
@@ -61,7 +60,7 @@ static void list_remove(struct opened *o, struct directory *d)
 	d->listed = false;
 }
 
-static void list_append(struct opened *o, struct directory *d)
+static void opened_list_append(struct opened *o, struct directory *d)
 {
 	d->before = o->last;
 	d->after = NULL;
@@ -71,7 +70,7 @@ static void list_append(struct opened *o, struct directory *d)
 }
 
 /* Notes which directory of the earlier copy is open. */
-static bool note_link(struct directory *d)
+static bool opened_note_link(struct directory *d)
 {
 	struct stat st;
 	if (d->link < 0)
@@ -83,7 +82,7 @@ static bool note_link(struct directory *d)
 }
 
 /* Notes which inode the copy is. */
-static bool note_identity(struct directory *d)
+static bool opened_note_inode(struct directory *d)
 {
 	struct stat st;
 	if (d->dst_inode.dev || d->dst < 0)
@@ -99,14 +98,14 @@ struct closing {
 	int fd[3];
 };
 
-static void close_taken(const struct closing *c)
+static void opened_close(const struct closing *c)
 {
 	for (int i = 0; i < 3; i++)
 		if (c->fd[i] >= 0)
 			close(c->fd[i]);
 }
 
-static struct closing take_all(struct tree *t, struct directory *d)
+static struct closing opened_take(struct tree *t, struct directory *d)
 {
 	const struct closing c = {{d->src, d->dst, d->link}};
 	d->has_dst = d->dst >= 0;
@@ -117,20 +116,20 @@ static struct closing take_all(struct tree *t, struct directory *d)
 }
 
 /* The rest of a directory's names can be read from this descriptor only. */
-static void close_unused(struct tree *t)
+static void opened_close_unused(struct tree *t)
 {
-	const unsigned long most = most_directories(t);
+	const unsigned long most = opened_most(t);
 	struct directory *d = t->opened.first;
 	while (d && t->opened.count > most) {
 		struct directory *next = d->after;
-		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && note_link(d) &&
-		    note_identity(d)) {
+		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && opened_note_link(d) &&
+		    opened_note_inode(d)) {
 			/* Another user can make a directory that gets its inode number. */
 			if (d->dst >= 0 && t->root.ground.foreign)
 				d->id = identity_of(d->dst);
-			list_remove(&t->opened, d);
-			const struct closing c = take_all(t, d);
-			close_taken(&c);
+			opened_list_remove(&t->opened, d);
+			const struct closing c = opened_take(t, d);
+			opened_close(&c);
 		}
 		d = next;
 	}
@@ -139,7 +138,7 @@ static void close_unused(struct tree *t)
 bool opened_are_many(struct tree *t)
 {
 	pthread_mutex_lock(&t->opened.lock);
-	bool many = 2 * t->opened.count >= most_directories(t);
+	bool many = 2 * t->opened.count >= opened_most(t);
 	pthread_mutex_unlock(&t->opened.lock);
 	return many;
 }
@@ -148,8 +147,8 @@ void opened_add(struct tree *t, struct directory *d)
 {
 	pthread_mutex_lock(&t->opened.lock);
 	t->opened.count++;
-	list_append(&t->opened, d);
-	close_unused(t);
+	opened_list_append(&t->opened, d);
+	opened_close_unused(t);
 	pthread_mutex_unlock(&t->opened.lock);
 }
 
@@ -199,14 +198,14 @@ int directory_open_old(const struct tree *t, int parent, const char *name)
 /* The directories that one of the tree stands for. */
 enum opened_side { OPENED_SRC, OPENED_DST, OPENED_LINK };
 
-static int side_open(const struct directory *d, enum opened_side side)
+static int opened_side(const struct directory *d, enum opened_side side)
 {
 	return side == OPENED_SRC ? d->src : side == OPENED_DST ? d->dst : d->link;
 }
 
 /* Opens a name that should be this directory of d. Returns a descriptor or -errno. */
-static int open_checked(const struct tree *t, const struct directory *d, enum opened_side side,
-			int at, const char *name, bool passes)
+static int opened_open_checked(const struct tree *t, const struct directory *d,
+			       enum opened_side side, int at, const char *name, bool passes)
 {
 	const bool follow = side == OPENED_SRC && t->options->follow == FCOPY_FOLLOW_ALWAYS;
 	const int flags = O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
@@ -229,20 +228,21 @@ static int open_checked(const struct tree *t, const struct directory *d, enum op
 }
 
 /* From the nearest directory above that is open. */
-static int open_by_names(const struct tree *t, const struct directory *d, enum opened_side side)
+static int opened_open_by_names(const struct tree *t, const struct directory *d,
+				enum opened_side side)
 {
 	size_t steps = 0;
 	const struct directory *top = d;
 	for (; top->src < 0; top = top->parent)
 		steps++;
-	int fd = side_open(top, side);
+	int fd = opened_side(top, side);
 	if (fd < 0) /* of the earlier copy, which lacks it */
 		return -ESTALE;
 	for (size_t left = steps; left > 0; left--) {
 		const struct directory *below = d;
 		for (size_t i = 1; i < left; i++)
 			below = below->parent;
-		int next = open_checked(t, below, side, fd, below->name, left > 1);
+		int next = opened_open_checked(t, below, side, fd, below->name, left > 1);
 		if (left < steps)
 			close(fd);
 		if (next < 0)
@@ -253,23 +253,23 @@ static int open_by_names(const struct tree *t, const struct directory *d, enum o
 }
 
 /* ".." of a directory below, which is faster, leads to the same inode unless one was moved. */
-static int open_again(const struct tree *t, const struct directory *d, enum opened_side side,
-		      const struct directory *below)
+static int opened_open_again(const struct tree *t, const struct directory *d, enum opened_side side,
+			     const struct directory *below)
 {
-	int at = below ? side_open(below, side) : -1;
-	int fd = at >= 0 ? open_checked(t, d, side, at, "..", false) : -1;
-	return fd >= 0 ? fd : open_by_names(t, d, side);
+	int at = below ? opened_side(below, side) : -1;
+	int fd = at >= 0 ? opened_open_checked(t, d, side, at, "..", false) : -1;
+	return fd >= 0 ? fd : opened_open_by_names(t, d, side);
 }
 
 /* The lock is held. */
-static int open_all(struct tree *t, struct directory *d, const struct directory *below)
+static int opened_open(struct tree *t, struct directory *d, const struct directory *below)
 {
 	const bool has[] = {true, d->has_dst, d->has_link};
 	int fd[] = {-1, -1, -1};
 	for (int side = OPENED_SRC; side <= OPENED_LINK; side++) {
 		if (!has[side])
 			continue;
-		fd[side] = open_again(t, d, side, below);
+		fd[side] = opened_open_again(t, d, side, below);
 		/* What is gone from the earlier copy is copied. */
 		if (fd[side] >= 0 || (side == OPENED_LINK && opened_is_gone(-fd[side])))
 			continue;
@@ -291,11 +291,11 @@ int opened_use(struct tree *t, struct directory *d)
 	int r = 0;
 	pthread_mutex_lock(&t->opened.lock);
 	if (d->parent && d->src < 0)
-		r = open_all(t, d, NULL);
+		r = opened_open(t, d, NULL);
 	if (r == 0) {
 		d->users++;
-		list_remove(&t->opened, d);
-		close_unused(t);
+		opened_list_remove(&t->opened, d);
+		opened_close_unused(t);
 	}
 	pthread_mutex_unlock(&t->opened.lock);
 	return r;
@@ -305,7 +305,7 @@ void opened_unuse(struct tree *t, struct directory *d)
 {
 	pthread_mutex_lock(&t->opened.lock);
 	if (--d->users == 0 && d->parent && d->src >= 0)
-		list_append(&t->opened, d);
+		opened_list_append(&t->opened, d);
 	pthread_mutex_unlock(&t->opened.lock);
 }
 
@@ -315,26 +315,26 @@ void opened_end(struct tree *t, struct directory *d)
 	struct closing c = {{-1, -1, -1}};
 	pthread_mutex_lock(&t->opened.lock);
 	/* It is probably next, and by ".." of d it takes one call, whatever the depth. */
-	if (parent->parent && parent->src < 0 && d->src >= 0 && open_all(t, parent, d) == 0)
-		list_append(&t->opened, parent);
-	list_remove(&t->opened, d);
+	if (parent->parent && parent->src < 0 && d->src >= 0 && opened_open(t, parent, d) == 0)
+		opened_list_append(&t->opened, parent);
+	opened_list_remove(&t->opened, d);
 	if (d->src >= 0)
-		c = take_all(t, d);
+		c = opened_take(t, d);
 	pthread_mutex_unlock(&t->opened.lock);
-	close_taken(&c);
+	opened_close(&c);
 }
 
 struct inode opened_inode(struct tree *t, struct directory *d)
 {
 	pthread_mutex_lock(&t->opened.lock);
-	(void)note_identity(d);
+	(void)opened_note_inode(d);
 	const struct inode i = d->dst_inode;
 	pthread_mutex_unlock(&t->opened.lock);
 	return i;
 }
 
 /* Do two descriptors have one path? */
-static bool have_one_path(int a, int b)
+static bool opened_have_one_path(int a, int b)
 {
 	char path[PATH_MAX], other[PATH_MAX];
 	const ssize_t n = readlink(io_proc_path(a).text, path, sizeof(path));
@@ -345,7 +345,7 @@ static bool have_one_path(int a, int b)
 /* Does the name lead to the open directory fd, which had this stat when it was opened? Where inode
  * numbers change while a directory is open (some FUSE), its path decides: the kernel marks that of
  * a directory that was removed, and follows its renames. */
-static bool leads_to(int at, const char *name, bool follow, int fd, const struct stat *then)
+static bool opened_leads_to(int at, const char *name, bool follow, int fd, const struct stat *then)
 {
 	struct stat named = {0}, now = {0};
 	const int path = openat(at, name,
@@ -358,7 +358,7 @@ static bool leads_to(int at, const char *name, bool follow, int fd, const struct
 	bool same = err == 0 && named.st_dev == now.st_dev &&
 		    (now.st_nlink > 0 || then->st_nlink == 0);
 	if (same && named.st_ino != now.st_ino)
-		same = now.st_ino != then->st_ino && have_one_path(path, fd);
+		same = now.st_ino != then->st_ino && opened_have_one_path(path, fd);
 	close(path);
 	errno = err ? err : ESTALE;
 	return same;
@@ -368,14 +368,14 @@ bool opened_has_name(struct tree *t, struct directory *d)
 {
 	struct directory *parent = d->parent;
 	if (!parent)
-		return leads_to(AT_FDCWD, d->src_path, true, d->src, &d->st);
+		return opened_leads_to(AT_FDCWD, d->src_path, true, d->src, &d->st);
 	const int used = opened_use(t, parent);
 	if (used < 0) {
 		errno = -used;
 		return false;
 	}
-	const bool has = leads_to(parent->src, d->name, t->options->follow == FCOPY_FOLLOW_ALWAYS,
-				  d->src, &d->st);
+	const bool has = opened_leads_to(parent->src, d->name,
+					 t->options->follow == FCOPY_FOLLOW_ALWAYS, d->src, &d->st);
 	const int err = errno;
 	opened_unuse(t, parent);
 	errno = err;

@@ -2,7 +2,6 @@
  * What the operands of a tree name, and what is refused before anything is created.
  */
 #define _GNU_SOURCE
-#include "endpoints/endpoint.h"
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "part/part.h"
@@ -18,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int compare_names(const void *a, const void *b)
+static int operands_compare_names(const void *a, const void *b)
 {
 	const struct operand *const *oa = a, *const *ob = b;
 	return strcmp((*oa)->place.name, (*ob)->place.name);
@@ -29,7 +28,7 @@ static int compare_names(const void *a, const void *b)
 	"cannot be copied together: an unfinished copy of the first would have the name of the "   \
 	"second"
 
-static int refuse_names(struct tree *t, const char *a, const char *b, const char *reason)
+static int operands_refuse_names(struct tree *t, const char *a, const char *b, const char *reason)
 {
 	struct fcopy_error error;
 	int r = error_refuse(&error, a, EEXIST, reason, FCOPY_ADVICE_USAGE);
@@ -40,7 +39,8 @@ static int refuse_names(struct tree *t, const char *a, const char *b, const char
 
 /* Sets part to the name under which an unfinished copy of src is kept. Returns false if none is
  * kept: without --resume only that of a directory is. */
-static bool make_part_name(const struct tree *t, const struct operand *src, char part[NAME_MAX + 1])
+static bool operands_make_part_name(const struct tree *t, const struct operand *src,
+				    char part[NAME_MAX + 1])
 {
 	if (operand_is_unnamed(src))
 		return false;
@@ -51,7 +51,7 @@ static bool make_part_name(const struct tree *t, const struct operand *src, char
 }
 
 /* A source that is merged into DST itself must not have an entry with the name of another one. */
-static int check_merged(struct tree *t, const struct operand *merged)
+static int operands_check_merged(struct tree *t, const struct operand *merged)
 {
 	struct stat st;
 	char path[PATH_MAX], part[NAME_MAX + 1];
@@ -63,27 +63,11 @@ static int check_merged(struct tree *t, const struct operand *merged)
 		if (size >= (int)sizeof(path))
 			return tree_fail(t, "stat", merged->path, ENAMETOOLONG);
 		if (lstat(path, &st) == 0)
-			return refuse_names(t, path, src->path, SAME_NAME);
-		if (make_part_name(t, src, part) &&
+			return operands_refuse_names(t, path, src->path, SAME_NAME);
+		if (operands_make_part_name(t, src, part) &&
 		    snprintf(path, sizeof(path), "%s/%s", merged->path, part) < (int)sizeof(path) &&
 		    lstat(path, &st) == 0)
-			return refuse_names(t, src->path, path, PART_NAME);
-	}
-	return 0;
-}
-
-/* The sources are sorted. */
-static int check_part_names(struct tree *t, const struct operand **sorted)
-{
-	struct operand part = {.path = NULL};
-	const struct operand *key = &part;
-	for (size_t i = 0; i < t->operands; i++) {
-		const struct operand **other = make_part_name(t, sorted[i], part.place.name)
-						   ? bsearch(&key, sorted, t->operands,
-							     sizeof(*sorted), compare_names)
-						   : NULL;
-		if (other)
-			return refuse_names(t, sorted[i]->path, (*other)->path, PART_NAME);
+			return operands_refuse_names(t, src->path, path, PART_NAME);
 	}
 	return 0;
 }
@@ -94,7 +78,7 @@ struct below {
 	struct operand *src;
 };
 
-static int compare_below(const void *a_, const void *b_)
+static int operands_compare_below(const void *a_, const void *b_)
 {
 	const struct below *a = a_, *b = b_;
 	const int r = path_compare(a->path, b->path);
@@ -106,8 +90,8 @@ static int compare_below(const void *a_, const void *b_)
 
 /* Does the walk of `top` enter the directory with this path below it? 1, 0, or -ELOOP: it is a
  * symlink. */
-static int is_entered(const struct tree *t, const struct below *top, const char *path,
-		      const char *below)
+static int operands_is_entered(const struct tree *t, const struct below *top, const char *path,
+			       const char *below)
 {
 	const struct fcopy_tree_options *o = t->options;
 	const bool follow = o->follow == FCOPY_FOLLOW_ALWAYS || !*below;
@@ -123,7 +107,7 @@ static int is_entered(const struct tree *t, const struct below *top, const char 
 }
 
 /* Does the walk of `top` meet the operand? Returns 1, 0, or -errno, reported. */
-static int is_met(struct tree *t, const struct below *b, const struct below *top)
+static int operands_is_met(struct tree *t, const struct below *b, const struct below *top)
 {
 	const struct fcopy_tree_options *o = t->options;
 	const int flags = o->follow == FCOPY_FOLLOW_ALWAYS ? 0 : AT_SYMLINK_NOFOLLOW;
@@ -134,18 +118,18 @@ static int is_met(struct tree *t, const struct below *b, const struct below *top
 	int r = 1;
 	below += *below == '/';
 	if (*below && top->src->kind == OPERAND_SYMLINK)
-		return refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
+		return operands_refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
 	const int start = snprintf(path, sizeof(path), "%s/", top->src->path);
 	if (start + strlen(below) >= sizeof(path) || (*below && !S_ISDIR(st.st_mode)))
 		return 0;
 	strcpy(path + start, below);
 	for (char *end = path + start - 1; *below && end && r > 0; end = strchr(end + 1, '/')) {
 		*end = '\0';
-		r = is_entered(t, top, path, end < path + start ? "" : path + start);
+		r = operands_is_entered(t, top, path, end < path + start ? "" : path + start);
 		*end = '/';
 	}
 	if (r == -ELOOP)
-		return refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
+		return operands_refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
 	if (r > 0 && *below)
 		r = fstatat(AT_FDCWD, path, &st, flags) == 0 &&
 		    !(t->filter && filter_protects(t->filter, path + start, S_ISDIR(st.st_mode)));
@@ -154,14 +138,14 @@ static int is_met(struct tree *t, const struct below *b, const struct below *top
 
 /* Where one SRC contains another one, each entry is copied once, so that their order has no effect:
  * sets `covered`. They are sorted; `top` has room for all. */
-static int cover(struct tree *t, struct below *b, size_t n, struct below **top)
+static int operands_cover(struct tree *t, struct below *b, size_t n, struct below **top)
 {
 	size_t above = 0;
-	qsort(b, n, sizeof(*b), compare_below);
+	qsort(b, n, sizeof(*b), operands_compare_below);
 	for (size_t i = 0; i < n; i++) {
 		while (above > 0 && !path_below(b[i].path, top[above - 1]->path))
 			above--;
-		const int r = above > 0 ? is_met(t, &b[i], top[above - 1]) : 0;
+		const int r = above > 0 ? operands_is_met(t, &b[i], top[above - 1]) : 0;
 		if (r < 0)
 			return r;
 		b[i].src->covered = r > 0;
@@ -171,7 +155,7 @@ static int cover(struct tree *t, struct below *b, size_t n, struct below **top)
 	return 0;
 }
 
-static int check_below(struct tree *t)
+static int operands_check_below(struct tree *t)
 {
 	size_t n = 0;
 	int r = 0;
@@ -186,7 +170,7 @@ static int check_below(struct tree *t)
 		if (r == -EINVAL) /* refused later */
 			r = 0;
 	}
-	r = r < 0 ? tree_fail(t, "malloc", NULL, ENOMEM) : cover(t, b, n, top);
+	r = r < 0 ? tree_fail(t, "malloc", NULL, ENOMEM) : operands_cover(t, b, n, top);
 	for (size_t i = 0; i < n; i++)
 		free(b[i].path);
 	free(top);
@@ -196,44 +180,54 @@ static int check_below(struct tree *t)
 
 /* The second of two sources with the same name would replace the first. The copy of a source would
  * also replace an unfinished copy of another one that has its name. */
-static int check_names(struct tree *t)
+static int operands_check_sorted(struct tree *t, const struct operand **sorted, size_t n)
+{
+	struct operand part = {.path = NULL};
+	const struct operand *key = &part, **other;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && operands_compare_names(&sorted[i - 1], &sorted[i]) == 0)
+			return operands_refuse_names(t, sorted[i - 1]->path, sorted[i]->path,
+						     SAME_NAME);
+		if (operands_make_part_name(t, sorted[i], part.place.name) &&
+		    (other = bsearch(&key, sorted, n, sizeof(*sorted), operands_compare_names)))
+			return operands_refuse_names(t, sorted[i]->path, (*other)->path, PART_NAME);
+	}
+	return 0;
+}
+
+static int operands_check_names(struct tree *t)
 {
 	const size_t n = t->operands;
 	const struct operand *unnamed = NULL;
 	if (n < 2)
 		return 0;
 	if (t->options->parents) /* then the paths differ */
-		return t->options->files ? 0 : check_below(t);
-	for (size_t i = 0; i < n; i++) {
-		if (!operand_is_unnamed(&t->operand[i]))
-			continue;
-		if (unnamed)
-			return tree_refuse(t, t->operand[i].path, EINVAL,
-					   "is merged into DST itself: give no other SRC",
-					   FCOPY_ADVICE_USAGE);
-		unnamed = &t->operand[i];
-	}
-	int merged = unnamed ? check_merged(t, unnamed) : 0;
-	if (merged < 0)
-		return merged;
+		return t->options->files ? 0 : operands_check_below(t);
 	const struct operand **sorted = malloc(n * sizeof(*sorted));
 	if (!sorted)
 		return tree_fail(t, "malloc", NULL, ENOMEM);
-	for (size_t i = 0; i < n; i++)
-		sorted[i] = &t->operand[i];
-	qsort(sorted, n, sizeof(*sorted), compare_names);
 	int r = 0;
-	for (size_t i = 1; i < n && r == 0; i++) {
-		if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
-			r = refuse_names(t, sorted[i - 1]->path, sorted[i]->path, SAME_NAME);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		sorted[i] = &t->operand[i];
+		if (!operand_is_unnamed(sorted[i]))
+			continue;
+		if (unnamed)
+			r = tree_refuse(t, sorted[i]->path, EINVAL,
+					"is merged into DST itself: give no other SRC",
+					FCOPY_ADVICE_USAGE);
+		unnamed = sorted[i];
 	}
-	if (r == 0)
-		r = check_part_names(t, sorted);
+	if (r == 0 && unnamed)
+		r = operands_check_merged(t, unnamed);
+	if (r == 0) {
+		qsort(sorted, n, sizeof(*sorted), operands_compare_names);
+		r = operands_check_sorted(t, sorted, n);
+	}
 	free(sorted);
 	return r;
 }
 
-static int check_rules(struct tree *t)
+static int operands_check_rules(struct tree *t)
 {
 	struct fcopy_error error;
 	char detail[FCOPY_DETAIL_MAX];
@@ -251,7 +245,7 @@ static int check_rules(struct tree *t)
 }
 
 /* Does the directory DST have the part of DST/SRC? Then that is what --resume continues. */
-static bool continues_inside(const struct tree *t)
+static bool operands_continue_inside(const struct tree *t)
 {
 	struct stat st;
 	char part[NAME_MAX + 1];
@@ -290,13 +284,13 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 	const bool itself = o->copy.no_directory || ((o->copy.resume || t->shared) &&
 						     t->operand[0].kind == OPERAND_DIRECTORY);
 	operand_find_destination(&t->destination, dst, n > 1 || o->into_directory || !itself);
-	if (o->copy.resume && !o->copy.no_directory && continues_inside(t))
+	if (o->copy.resume && !o->copy.no_directory && operands_continue_inside(t))
 		t->destination.kind = OPERAND_INTO;
 	return 0;
 }
 
 /* With -T. Skipped is what exists, of any type. */
-static bool would_replace_directory(const struct tree *t)
+static bool operands_replace_directory(const struct tree *t)
 {
 	const struct operand *src = t->operand;
 	return t->destination.kind == OPERAND_DIRECTORY && t->operands == 1 &&
@@ -306,10 +300,10 @@ static bool would_replace_directory(const struct tree *t)
 }
 
 /* With several sources, or -t, DST must be a directory. */
-static int check_directory(struct tree *t)
+static int operands_check_directory(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
-	if (would_replace_directory(t))
+	if (operands_replace_directory(t))
 		return tree_unsuitable(t, (struct fcopy_error){.err = EISDIR,
 							       .path = dst->path,
 							       .reason = "is a directory"});
@@ -335,7 +329,7 @@ static int check_directory(struct tree *t)
 }
 
 /* Before a part is made, which could not be resumed: --link-dest excludes that. */
-static int check_link_dest(struct tree *t)
+static int operands_check_link_dest(struct tree *t)
 {
 	const char *path = t->options->link_dest;
 	int fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -348,10 +342,10 @@ static int check_link_dest(struct tree *t)
 
 int operands_check(struct tree *t)
 {
-	int r = check_rules(t);
+	int r = operands_check_rules(t);
 	if (r == 0)
-		r = check_directory(t);
+		r = operands_check_directory(t);
 	if (r == 0)
-		r = check_link_dest(t);
-	return r < 0 ? r : check_names(t);
+		r = operands_check_link_dest(t);
+	return r < 0 ? r : operands_check_names(t);
 }

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "directory.h"
-#include "endpoints/replace.h"
 #include "io/hash.h"
 #include "report.h"
 #include "resume.h"
@@ -11,10 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool prune_has(int dir, const char *name)
 {

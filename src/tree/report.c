@@ -147,7 +147,7 @@ void report_not_private(struct tree *t, const char *path)
 
 /* On a full disk all later files would fail, too. An attribute may not fit although there is room
  * for files (ext4: one block). */
-static bool ends_everything(const struct fcopy_error *e)
+static bool report_ends_all(const struct fcopy_error *e)
 {
 	bool full = e->err == ENOSPC || e->err == EDQUOT;
 	return full && !(e->call && strstr(e->call, "xattr"));
@@ -155,7 +155,7 @@ static bool ends_everything(const struct fcopy_error *e)
 
 /* Makes the outcome of an entry that failed. Returns whether there was none before: several
  * attributes of one entry can be lost. */
-static bool fail_entry(struct worker *w, const struct entry *e, struct outcome *failed)
+static bool report_fail_entry(struct worker *w, const struct entry *e, struct outcome *failed)
 {
 	*failed = (struct outcome){.action = FCOPY_ACTION_FAILED};
 	if (!e->name[0]) {
@@ -174,7 +174,7 @@ static bool fail_entry(struct worker *w, const struct entry *e, struct outcome *
 }
 
 /* Each thread's unfinished entry: the operand reports the cancellation. */
-static void leave_entry(struct worker *w, const struct entry *e)
+static void report_leave_entry(struct worker *w, const struct entry *e)
 {
 	if (w->entry == e && w->outcome->stage != OUTCOME_SENT)
 		w->outcome->stage = OUTCOME_NONE;
@@ -186,14 +186,14 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	struct outcome failed;
 	char path[2][PATH_MAX];
 	if (error->err == EINTR && io_cancelled(&t->io)) {
-		leave_entry(w, e);
+		report_leave_entry(w, e);
 		return;
 	}
 	struct fcopy_error whole = report_paths(t, e, error, path);
 	/* SRC itself, no entry below it; DST is a directory. */
 	whole.unsuitable |= error->err == EISDIR && error->path == entry_dst;
 	whole.unsuitable &= t->root.ground.single;
-	const bool first = fail_entry(w, e, &failed);
+	const bool first = report_fail_entry(w, e, &failed);
 	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
@@ -202,7 +202,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	if (first)
 		report_failed_outcome(w, e, &failed, &whole);
 	pthread_mutex_unlock(&t->lock);
-	if (ends_everything(error))
+	if (report_ends_all(error))
 		tree_stop(t, error->err);
 }
 
@@ -225,7 +225,7 @@ int report_refusal(struct worker *w, const struct entry *e, const char *path, in
 }
 
 /* As with cp(1), only the superuser expects to give files away. */
-static bool is_usual(const struct fcopy_error *e)
+static bool report_is_usual(const struct fcopy_error *e)
 {
 	return e->err == EPERM && e->call && strncmp(e->call, "fchown", 6) == 0 && geteuid() != 0;
 }
@@ -234,7 +234,7 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 {
 	struct tree *t = w->tree;
 	char path[2][PATH_MAX];
-	if (is_usual(error) || !t->options->copy.notify)
+	if (report_is_usual(error) || !t->options->copy.notify)
 		return;
 	struct fcopy_error whole = report_paths(t, e, error, path);
 	pthread_mutex_lock(&t->lock);
@@ -321,7 +321,7 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 }
 
 /* Did the file system refuse FICLONE for all files, not only for this one? */
-static bool refuses_clones(const struct fcopy_report *r)
+static bool report_refuses_clones(const struct fcopy_report *r)
 {
 	for (size_t i = 0; i < r->steps; i++)
 		if (r->step[i].engine == engine_reflink.name)
@@ -340,7 +340,7 @@ void report_file(struct worker *w, const struct stat *st, bool complete)
 	const struct fcopy_report *r = &w->file;
 	outcome_take(w->outcome, r, complete);
 	report_add_steps(&w->sum, r->step, r->steps);
-	if (!w->refuses_clones && refuses_clones(r)) {
+	if (!w->refuses_clones && report_refuses_clones(r)) {
 		w->refuses_clones = true;
 		w->no_clone = st->st_dev;
 	}

@@ -2,12 +2,10 @@
  * The paths of entries; what a caller gets for each entry (report_entries), and for each SRC.
  */
 #define _GNU_SOURCE
-#include "endpoints/endpoint.h"
 #include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 void report_notify(const struct tree *t, const struct fcopy_event *event)
 {
@@ -16,7 +14,7 @@ void report_notify(const struct tree *t, const struct fcopy_event *event)
 		o->notify(o->user, event);
 }
 
-static bool entries_are_wanted(const struct tree *t)
+static bool report_is_wanted(const struct tree *t)
 {
 	return t->options->report_entries && t->options->copy.notify;
 }
@@ -83,15 +81,15 @@ struct entry_paths {
 	char *path, *dst;
 };
 
-static struct entry_paths make_paths(const struct tree *t, const struct entry *e)
+static struct entry_paths report_make_paths(const struct tree *t, const struct entry *e)
 {
 	return (struct entry_paths){t->root.ground.single ? NULL : path_new(e, e->name, NULL),
 				    path_new(e, e->as, entry_top(e)->dst_path)};
 }
 
 /* The lock is held, unless the caller does not need it. Frees the paths. */
-static void send_entry(struct tree *t, struct entry_paths p, const struct outcome *o,
-		       const struct fcopy_error *error)
+static void report_send(struct tree *t, struct entry_paths p, const struct outcome *o,
+			const struct fcopy_error *error)
 {
 	const struct fcopy_entry entry = {.action = o->action,
 					  .operand = t->root.source,
@@ -108,30 +106,30 @@ static void send_entry(struct tree *t, struct entry_paths p, const struct outcom
 }
 
 /* Of entries of SRC, as census.c counts them. */
-static void add_progress(const struct tree *t)
+static void report_add_progress(const struct tree *t)
 {
 	struct fcopy_progress *progress = t->options->copy.progress;
 	if (progress)
 		__atomic_add_fetch(&progress->entries, 1, __ATOMIC_RELAXED);
 }
 
-static void count_outcome(struct worker *w, const struct outcome *o)
+static void report_count(struct worker *w, const struct outcome *o)
 {
 	outcome_count(o, w->sum.count);
 	if (o->action != FCOPY_ACTION_DELETED && !o->rest)
-		add_progress(w->tree);
+		report_add_progress(w->tree);
 }
 
 void report_outcome(struct worker *w, const struct entry *e, const struct outcome *o)
 {
 	struct tree *t = w->tree;
-	count_outcome(w, o);
-	if (!entries_are_wanted(t) || o->rest)
+	report_count(w, o);
+	if (!report_is_wanted(t) || o->rest)
 		return;
-	struct entry_paths p = make_paths(t, e);
+	struct entry_paths p = report_make_paths(t, e);
 	if (!t->options->report_at_once)
 		pthread_mutex_lock(&t->lock);
-	send_entry(t, p, o, NULL);
+	report_send(t, p, o, NULL);
 	if (!t->options->report_at_once)
 		pthread_mutex_unlock(&t->lock);
 }
@@ -139,9 +137,9 @@ void report_outcome(struct worker *w, const struct entry *e, const struct outcom
 void report_failed_outcome(struct worker *w, const struct entry *e, const struct outcome *o,
 			   const struct fcopy_error *error)
 {
-	count_outcome(w, o);
-	if (entries_are_wanted(w->tree))
-		send_entry(w->tree, make_paths(w->tree, e), o, error);
+	report_count(w, o);
+	if (report_is_wanted(w->tree))
+		report_send(w->tree, report_make_paths(w->tree, e), o, error);
 }
 
 void report_operand_outcome(struct tree *t, const struct outcome *o, const char *dst,
@@ -155,8 +153,8 @@ void report_operand_outcome(struct tree *t, const struct outcome *o, const char 
 					  .engine = o->engine,
 					  .error = error};
 	outcome_count(o, t->report->count);
-	add_progress(t);
-	if (entries_are_wanted(t))
+	report_add_progress(t);
+	if (report_is_wanted(t))
 		report_notify(t, &(struct fcopy_event){
 				     .kind = FCOPY_EVENT_ENTRY, .text = dst, .entry = &entry});
 }
@@ -168,10 +166,10 @@ void report_directory(struct worker *w, struct directory *d, const struct outcom
 	if (o->action != FCOPY_ACTION_UNCHANGED)
 		report_outcome(w, &ENTRY(d, ""), o);
 	else
-		add_progress(w->tree);
+		report_add_progress(w->tree);
 }
 
-static enum fcopy_state operand_state(const struct tree *t, const char *part)
+static enum fcopy_state report_operand_state(const struct tree *t, const char *part)
 {
 	if (t->options->dry_run)
 		return FCOPY_STATE_UNCHANGED;
@@ -198,7 +196,7 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 				  .src = t->root.source,
 				  .dst = r->dst[0] ? r->dst : NULL,
 				  .part = r->part[0] ? r->part : NULL,
-				  .state = operand_state(t, r->part),
+				  .state = report_operand_state(t, r->part),
 				  .committed = t->root.committed && !t->options->dry_run,
 				  .merged = ground_merges(&t->root.ground) && !t->options->dry_run,
 				  .existed = t->root.existed,

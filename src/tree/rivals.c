@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SEARCHES 16 /* for the other name that leads to a file: of each directory of SRC */
 
@@ -32,15 +31,15 @@ void rivals_unlock(struct tree *t)
 
 /* Directories have a set of their own. The inode number of a file that was replaced can come back
  * as that of a new directory; this run removes no directory that it has claimed. */
-static struct inodes *set_of(struct tree *t, const struct stat *st)
+static struct inodes *rivals_set(struct tree *t, const struct stat *st)
 {
 	return S_ISDIR(st->st_mode) ? &t->set[SET_ENTERED] : &t->set[SET_MADE];
 }
 
 /* Does the name lead to a link that this run has made under another new name of the directory? The
  * list was read before the first of them: a name that is not in it leads to a new one. */
-static bool leads_to_link(struct tree *t, const struct directory *d, const char *name,
-			  const struct stat *st)
+static bool rivals_lead_to_link(struct tree *t, const struct directory *d, const char *name,
+				const struct stat *st)
 {
 	const struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE);
 	return there && there->name && st->st_nlink > 1 && !S_ISDIR(st->st_mode) &&
@@ -48,21 +47,21 @@ static bool leads_to_link(struct tree *t, const struct directory *d, const char 
 }
 
 /* Is what `name` in d leads to made by this run? */
-static bool is_made_as(struct tree *t, const struct directory *d, const char *name,
-		       const struct stat *st)
+static bool rivals_are_made_as(struct tree *t, const struct directory *d, const char *name,
+			       const struct stat *st)
 {
-	return inodes_has(set_of(t, st), st) || leads_to_link(t, d, name, st);
+	return inodes_has(rivals_set(t, st), st) || rivals_lead_to_link(t, d, name, st);
 }
 
 /* A file with several names may be replaced under each of them. Whether this run has made it is
  * then looked up again just before the rename. */
-static bool claim(struct tree *t, const struct entry *e, const struct stat *st)
+static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const bool shared = st->st_nlink > 1 && !S_ISDIR(st->st_mode);
-	const int r = inodes_add(shared ? &t->set[SET_TAKEN] : set_of(t, st), st);
+	const int r = inodes_add(shared ? &t->set[SET_TAKEN] : rivals_set(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
-	return shared ? !is_made_as(t, e->dir, e->as, st) : r != 0;
+	return shared ? !rivals_are_made_as(t, e->dir, e->as, st) : r != 0;
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
@@ -71,7 +70,7 @@ bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
 	if (!rivals_possible(t) ||
 	    (!st && fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) < 0))
 		return true;
-	return claim(t, e, st ? st : &now);
+	return rivals_claim_stat(t, e, st ? st : &now);
 }
 
 void rivals_unclaim(struct tree *t, const struct stat *st)
@@ -83,49 +82,49 @@ void rivals_unclaim(struct tree *t, const struct stat *st)
 void rivals_give_back(struct tree *t, const struct stat *st)
 {
 	if (st->st_nlink == 1 || S_ISDIR(st->st_mode)) /* others are in no set because of a claim */
-		inodes_remove(set_of(t, st), st);
+		inodes_remove(rivals_set(t, st), st);
 }
 
 bool rivals_made(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return rivals_possible(t) && is_made_as(t, e->dir, e->as, st);
+	return rivals_possible(t) && rivals_are_made_as(t, e->dir, e->as, st);
 }
 
 bool rivals_have(struct tree *t, const struct directory *d, const char *name)
 {
 	struct stat st;
 	return rivals_possible(t) && fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       is_made_as(t, d, name, &st);
+	       rivals_are_made_as(t, d, name, &st);
 }
 
-static bool is_made(void *worker, const struct stat *st)
+static bool rivals_commit_meets(void *worker, const struct stat *st)
 {
 	const struct worker *w = worker;
-	return is_made_as(w->tree, w->claiming->dir, w->claiming->as, st);
+	return rivals_are_made_as(w->tree, w->claiming->dir, w->claiming->as, st);
 }
 
-static bool is_source(const struct stat *st, void *tree)
+static bool rivals_is_source(const struct stat *st, void *tree)
 {
 	return inodes_has(((struct tree *)tree)->sources, st);
 }
 
 bool rivals_are_source(struct tree *t, const struct stat *st)
 {
-	return t->several && is_source(st, t);
+	return t->several && rivals_is_source(st, t);
 }
 
 int rivals_is_below_source(struct tree *t, int dir)
 {
-	return climb(dir, is_source, t, NULL);
+	return climb(dir, rivals_is_source, t, NULL);
 }
 
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
-static int check_target(struct worker *w, const struct entry *e, const struct stat *old)
+static int rivals_check_target(struct worker *w, const struct entry *e, const struct stat *old)
 {
 	struct tree *t = w->tree;
 	struct fcopy_error *error = &w->file.error;
 	const int src = entry_top(e)->src;
-	int dir, r = is_source(old, t);
+	int dir, r = rivals_is_source(old, t);
 	destination_name(&w->copy.dst, &dir);
 	if (r == 0)
 		r = rivals_is_below_source(t, dir);
@@ -159,10 +158,10 @@ const struct name_list *rivals_list(struct directory *d)
 /* Did the copy's directory list the name when the first one was asked for? A name that was made
  * since then was made by another process, or SRC lists it twice. If the directory could not be
  * read, each name is looked for alone. */
-static bool was_listed(struct directory *d, const char *name)
+static bool rivals_were_listed(struct directory *d, const char *name)
 {
 	const struct name_list *there = rivals_list(d);
-	return there && there->name ? names_have(there, name) : rivals_is_listed(d->dst, name);
+	return there && there->name ? names_have(there, name) : reader_lists(d->dst, name);
 }
 
 void rivals_forget(struct directory *d)
@@ -176,7 +175,7 @@ void rivals_forget(struct directory *d)
 
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
  * it does; of other names, and where it does, the list of the directory is read. */
-static bool is_in_another_case(const struct entry *e, const struct stat *st, bool is_new)
+static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
 {
 	char other[NAME_MAX + 1];
 	struct stat there;
@@ -192,7 +191,7 @@ static bool is_in_another_case(const struct entry *e, const struct stat *st, boo
 			  fstatat(e->dir->dst, other, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 			  !same_inode(&there, st)))
 		return false;
-	return !was_listed(e->dir, e->as) && !(is_new && rivals_is_listed(e->dir->dst, e->as));
+	return !rivals_were_listed(e->dir, e->as) && !(is_new && reader_lists(e->dir->dst, e->as));
 }
 
 void rivals_expect_link(struct tree *t, const struct entry *e)
@@ -210,7 +209,7 @@ void rivals_note_linked(struct worker *w, const struct entry *e, const struct st
 	/* Other SRC list in the same directory of DST. */
 	const bool by_list = is_new && there && there->name && !t->several;
 	if (!rivals_possible(t) || (is_new && !there && system_has(e->dir->dst, SYSTEM_NAMES)) ||
-	    (!by_list && !is_in_another_case(e, st, is_new)))
+	    (!by_list && !rivals_differ_in_case(e, st, is_new)))
 		return;
 	rivals_lock(t);
 	const int r = inodes_add(by_list ? &t->set[SET_LINKED] : &t->set[SET_MADE], st);
@@ -222,7 +221,7 @@ void rivals_note_linked(struct worker *w, const struct entry *e, const struct st
 /* A file with several names that was linked, or left as it is, is in no set. So that no copy
  * replaces it, another name may not lead to such a file: no symlink, and no name that DST lists in
  * another case. */
-static int check_linked(struct worker *w, const struct entry *e, const struct stat *old)
+static int rivals_check_linked(struct worker *w, const struct entry *e, const struct stat *old)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	if (old->st_nlink < 2 || (!o->link_dest && !o->update))
@@ -232,10 +231,10 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && is_in_another_case(e, old, false) ? RESULT_RIVAL : 0;
+	return o->link_dest && rivals_differ_in_case(e, old, false) ? RESULT_RIVAL : 0;
 }
 
-static int claim_open_file(struct worker *w, const struct entry *e)
+static int rivals_claim_open(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
 	struct endpoint *dst = &w->copy.dst;
@@ -243,14 +242,14 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	struct stat new;
 	int r = 0;
 	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
-		r = check_target(w, e, old);
+		r = rivals_check_target(w, e, old);
 	/* Noted before it is claimed: it is no evidence that an entry is listed twice. */
 	if (r == 0 && old && S_ISREG(old->st_mode) && destination_is_target(dst) &&
 	    inodes_add(&t->set[SET_REACHED], old) < 0)
 		r = -ENOMEM;
 	if (r == 0 && old && S_ISREG(old->st_mode))
-		r = check_linked(w, e, old);
-	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, e, old))
+		r = rivals_check_linked(w, e, old);
+	if (r == 0 && old && S_ISREG(old->st_mode) && !rivals_claim_stat(t, e, old))
 		r = RESULT_RIVAL;
 	if (dst->st.st_ino)
 		new = dst->st;
@@ -274,9 +273,9 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	if (r != 0)
 		return r;
 	w->claiming = e;
-	w->rivals = (struct rivals){is_made, w, &t->replacing};
+	w->rivals = (struct rivals){rivals_commit_meets, w, &t->replacing};
 	w->copy.dst.rivals = &w->rivals;
-	r = claim_open_file(w, e);
+	r = rivals_claim_open(w, e);
 	if (r == 0)
 		return 0;
 	if (r < 0 && w->file.error.err == 0)
@@ -285,21 +284,10 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	return r;
 }
 
-static bool is_symlink(int dir, const char *name)
+static bool rivals_is_symlink(int dir, const char *name)
 {
 	struct stat st;
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-}
-
-bool rivals_is_listed(int dir, const char *name)
-{
-	_Alignas(8) char buffer[8192];
-	struct reader r = reader_open(dir, buffer, sizeof(buffer));
-	bool found = false;
-	for (const char *other; !found && (other = reader_next(&r));)
-		found = strcmp(other, name) == 0;
-	reader_close(&r);
-	return found;
 }
 
 /* The search for another name of SRC that leads to the same file. */
@@ -313,7 +301,8 @@ struct search {
 
 /* Stats the source of a name of the same directory, and what its copy was written to: that of a
  * file follows a symlink. Returns whether DST has the name. */
-static bool stat_both(const struct entry *e, const char *name, struct stat *src, struct stat *dst)
+static bool rivals_stat_both(const struct entry *e, const char *name, struct stat *src,
+			     struct stat *dst)
 {
 	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		src->st_mode = src->st_nlink = 0;
@@ -322,7 +311,7 @@ static bool stat_both(const struct entry *e, const char *name, struct stat *src,
 }
 
 /* One pass over the names. The list is read again for each of the first searches. */
-static void search_names(struct search *s, bool thorough)
+static void rivals_search_names(struct search *s, bool thorough)
 {
 	const struct entry *e = s->e;
 	struct directory *d = e->dir;
@@ -339,7 +328,7 @@ static void search_names(struct search *s, bool thorough)
 	for (size_t i = 0; i < d->sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
 		const char *name = d->sought.name[i];
 		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
-		    !stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
+		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
 			continue;
 		strcpy(s->rival, name);
 		return;
@@ -348,20 +337,20 @@ static void search_names(struct search *s, bool thorough)
 
 /* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
  * a directory are made. */
-static void search(struct tree *t, struct search *s, bool thorough)
+static void rivals_search(struct tree *t, struct search *s, bool thorough)
 {
 	const struct entry *e = s->e;
 	struct stat src, now;
 	pthread_mutex_lock(&t->replacing);
 	for (int tries = 0; tries < 5; tries++) {
 		*s = (struct search){.e = e};
-		if (!stat_both(e, e->name, &s->src, &s->dst))
+		if (!rivals_stat_both(e, e->name, &s->src, &s->dst))
 			s->dst.st_nlink = 0;
-		search_names(s, thorough);
+		rivals_search_names(s, thorough);
 		/* A file that had one name is replaced without the lock: if that was done during
 		 * the search, the rival had another inode than the entry. */
 		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||
-		    !stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
+		    !rivals_stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
 			break;
 	}
 	pthread_mutex_unlock(&t->replacing);
@@ -371,7 +360,7 @@ static void search(struct tree *t, struct search *s, bool thorough)
  * target may be the copy of another entry; nor is that of a file which an entry has written by
  * another name. A name that was replaced while the source was read may have been listed twice, too;
  * where two directories of SRC may have one copy, that is no evidence either. */
-static bool is_listed_twice(struct tree *t, const struct search *s)
+static bool rivals_are_one(struct tree *t, const struct search *s)
 {
 	const struct entry *e = s->e;
 	if (s->rival[0] || s->unknown ||
@@ -379,18 +368,18 @@ static bool is_listed_twice(struct tree *t, const struct search *s)
 		return false;
 	if (s->count > 1 || t->options->keep_directory_symlink)
 		return s->count > 1;
-	bool link = S_ISREG(s->src.st_mode) && is_symlink(e->dir->dst, e->as);
-	return !link && rivals_is_listed(e->dir->dst, e->as);
+	bool link = S_ISREG(s->src.st_mode) && rivals_is_symlink(e->dir->dst, e->as);
+	return !link && reader_lists(e->dir->dst, e->as);
 }
 
 /* Two names of one source, of which one leads to the other in DST: both have its bytes. */
-static bool is_same_source(const struct search *s)
+static bool rivals_have_one_source(const struct search *s)
 {
 	struct stat src, dst;
 	const struct entry *e = s->e;
-	return s->rival[0] && stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
+	return s->rival[0] && rivals_stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
 	       same_inode(&src, &s->src) &&
-	       (is_symlink(e->dir->dst, e->as) || is_symlink(e->dir->dst, s->rival));
+	       (rivals_is_symlink(e->dir->dst, e->as) || rivals_is_symlink(e->dir->dst, s->rival));
 }
 
 bool rivals_share(struct tree *t, const struct entry *e)
@@ -399,15 +388,15 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	struct stat st;
 	if (!rivals_possible(t) || fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	if (is_made_as(t, e->dir, e->as, &st))
+	if (rivals_are_made_as(t, e->dir, e->as, &st))
 		return true;
-	if (!is_in_another_case(e, &st, false))
+	if (!rivals_differ_in_case(e, &st, false))
 		return false;
-	search(t, &s, true);
+	rivals_search(t, &s, true);
 	return s.rival[0] || s.unknown;
 }
 
-static bool still_leads(const struct entry *e, const struct stat *st)
+static bool rivals_still_lead(const struct entry *e, const struct stat *st)
 {
 	struct stat now;
 	return fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
@@ -420,14 +409,14 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 	if (!rivals_possible(t))
 		return true;
 	if (st->st_nlink == 1)
-		return claim(t, e, st);
-	if (is_in_another_case(e, st, false) && rivals_share(t, e))
+		return rivals_claim_stat(t, e, st);
+	if (rivals_differ_in_case(e, st, false) && rivals_share(t, e))
 		return false;
-	return !inodes_has(&t->set[SET_TAKEN], st) || still_leads(e, st);
+	return !inodes_has(&t->set[SET_TAKEN], st) || rivals_still_lead(e, st);
 }
 
 /* Reports s->rival, or that there is none. */
-static int report_rival(struct worker *w, const struct search *s)
+static int rivals_report_found(struct worker *w, const struct search *s)
 {
 	const struct entry *e = s->e;
 	struct fcopy_error error;
@@ -445,7 +434,7 @@ static int report_rival(struct worker *w, const struct search *s)
 	return -EEXIST;
 }
 
-static int listed_twice(struct worker *w)
+static int rivals_leave(struct worker *w)
 {
 	w->outcome->stage = OUTCOME_NONE;
 	return -EEXIST;
@@ -455,20 +444,20 @@ int rivals_report(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
 	if (!w->tree->root.ground.single) {
-		search(w->tree, &s, false);
-		if (is_listed_twice(w->tree, &s) || is_same_source(&s))
-			return listed_twice(w);
+		rivals_search(w->tree, &s, false);
+		if (rivals_are_one(w->tree, &s) || rivals_have_one_source(&s))
+			return rivals_leave(w);
 	}
-	return report_rival(w, &s);
+	return rivals_report_found(w, &s);
 }
 
 int rivals_report_new(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
-	search(w->tree, &s, false);
-	if (is_same_source(&s) || (!s.rival[0] && s.count > 1))
-		return listed_twice(w);
-	return s.rival[0] || s.unknown ? report_rival(w, &s) : 0;
+	rivals_search(w->tree, &s, false);
+	if (rivals_have_one_source(&s) || (!s.rival[0] && s.count > 1))
+		return rivals_leave(w);
+	return s.rival[0] || s.unknown ? rivals_report_found(w, &s) : 0;
 }
 
 int rivals_report_other(struct worker *w, const struct entry *e)

@@ -68,8 +68,6 @@ void rivals_forget(struct directory *);
 int rivals_report_new(struct worker *, const struct entry *);
 /* The entry is another process's: reports that. Returns -EEXIST. */
 int rivals_report_other(struct worker *, const struct entry *);
-/* Does the directory list this name? */
-bool rivals_is_listed(int dir, const char *name);
 /* The entry may become a link to a file of an earlier copy: reads the names of its directory first,
  * unless DST lists each name as it was given. */
 void rivals_expect_link(struct tree *, const struct entry *);

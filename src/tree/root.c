@@ -6,7 +6,6 @@
 #include "root.h"
 #include "directory.h"
 #include "displace.h"
-#include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "entry.h"
 #include "io/hash.h"
@@ -17,7 +16,6 @@
 #include "rivals.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int copy_directory(struct tree *t, struct operand *src, const struct operand *to)
+static int tree_copy_directory(struct tree *t, struct operand *src, const struct operand *to)
 {
 	src->fd = open(src->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC |
 				      (src->follow || src->slash ? 0 : O_NOFOLLOW));
@@ -36,7 +36,7 @@ static int copy_directory(struct tree *t, struct operand *src, const struct oper
 
 /* Did an earlier operand create what this one would replace? Then their names differ only in case,
  * unless they are hard links that an earlier copy kept. */
-static bool was_made(struct tree *t, const struct operand *src, const struct operand *to)
+static bool tree_was_made(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct stat st;
 	const bool links = t->links && src->place.st.st_nlink > 1;
@@ -45,21 +45,21 @@ static bool was_made(struct tree *t, const struct operand *src, const struct ope
 	       !(links && st.st_nlink > 1) && inodes_has(&t->set[SET_MADE], &st);
 }
 
-static uint64_t count_copied(const struct tree *t)
+static uint64_t tree_count_copied(const struct tree *t)
 {
 	const uint64_t *n = t->report->count;
 	return n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS] +
 	       n[FCOPY_COUNT_HARD_LINKS];
 }
 
-/* Records an operand's copy for was_made(). copied: what was counted before. In a dry run the old
- * file has the name still; its other names stay when the copy replaces it. */
-static void note_made(struct tree *t, const struct operand *to, uint64_t copied)
+/* Records an operand's copy for tree_was_made(). copied: what was counted before. In a dry run the
+ * old file has the name still; its other names stay when the copy replaces it. */
+static void tree_note_made(struct tree *t, const struct operand *to, uint64_t copied)
 {
 	const struct fcopy_tree_options *o = t->options;
 	struct stat st;
 	const bool replaces = o->dry_run && to->place.exists && !S_ISDIR(to->place.st.st_mode) &&
-			      to->place.st.st_nlink > 1 && count_copied(t) > copied &&
+			      to->place.st.st_nlink > 1 && tree_count_copied(t) > copied &&
 			      !o->attributes_only && !in_place_always(&o->copy);
 	if (!replaces && t->several && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -69,7 +69,7 @@ static void note_made(struct tree *t, const struct operand *to, uint64_t copied)
 
 /* A new tree is built under a temporary name on every file system. All operands have the same
  * parent, which is searched once; the directories below it are not. */
-static void warn_about_stale(struct tree *t, int parent, mode_t mode)
+static void tree_warn_about_stale(struct tree *t, int parent, mode_t mode)
 {
 	bool named = S_ISDIR(mode) || t->options->copy.resume ||
 		     (!t->probed && temporary_is_named(parent));
@@ -81,7 +81,7 @@ static void warn_about_stale(struct tree *t, int parent, mode_t mode)
 }
 
 /* DST ends in a slash, but SRC is not a directory. */
-static int refuse_slash(struct tree *t)
+static int tree_refuse_slash(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
 	if (dst->kind == OPERAND_SYMLINK && dst->error.err == ELOOP) {
@@ -96,7 +96,7 @@ static int refuse_slash(struct tree *t)
 }
 
 /* Returns 0, or -errno if the operand, which is no stream, cannot be copied; reported. */
-static int check_operand(struct tree *t, const struct operand *src)
+static int tree_check_operand(struct tree *t, const struct operand *src)
 {
 	const struct operand *dst = &t->destination;
 	const bool directory = src->kind == OPERAND_DIRECTORY;
@@ -121,12 +121,12 @@ static int check_operand(struct tree *t, const struct operand *src)
 		    t, src->path, EINVAL,
 		    "is neither a file nor a directory: it cannot be copied in shards",
 		    FCOPY_ADVICE_USAGE);
-	return !directory && dst->kind != OPERAND_INTO && dst->slash ? refuse_slash(t) : 0;
+	return !directory && dst->kind != OPERAND_INTO && dst->slash ? tree_refuse_slash(t) : 0;
 }
 
 /* Is it copied as fcopy_copy() does? A file with -P, too, if DST is no file: it is written there.
  */
-static bool is_copied_alone(const struct tree *t, const struct operand *src)
+static bool tree_is_copied_alone(const struct tree *t, const struct operand *src)
 {
 	const struct fcopy_tree_options *o = t->options;
 	const enum operand_kind dst = t->destination.kind;
@@ -137,22 +137,22 @@ static bool is_copied_alone(const struct tree *t, const struct operand *src)
 }
 
 /* A new directory was not committed, and nothing says why: that must not look like success. */
-static bool is_lost(const struct tree *t, const struct operand *src, const struct operand *to)
+static bool tree_is_lost(const struct tree *t, const struct operand *src, const struct operand *to)
 {
 	return src->kind == OPERAND_DIRECTORY && !to->place.exists && !t->shared &&
 	       !t->options->dry_run && !t->root.committed && !tree_stopped(t) &&
 	       t->report->error.err == 0;
 }
 
-static int copy_operand(struct tree *t, struct operand *src)
+static int tree_copy_operand(struct tree *t, struct operand *src)
 {
 	struct operand to;
 	struct fcopy_error error;
 	struct parents parents = {.count = 0};
 	char path[PATH_MAX], itself[PATH_MAX];
-	if (is_copied_alone(t, src))
+	if (tree_is_copied_alone(t, src))
 		return single_copy_stream(t, src);
-	int r = check_operand(t, src);
+	int r = tree_check_operand(t, src);
 	if (r < 0)
 		return r;
 	r = operand_find_copy(&to, &t->destination, src, path, &error);
@@ -171,27 +171,27 @@ static int copy_operand(struct tree *t, struct operand *src)
 	strcpy(t->report->dst, to.path);
 	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
-	const uint64_t copied = count_copied(t);
+	const uint64_t copied = tree_count_copied(t);
 	if (!t->options->copy.resume)
-		warn_about_stale(t, to.place.dir, mode);
-	if (was_made(t, src, &to))
+		tree_warn_about_stale(t, to.place.dir, mode);
+	if (tree_was_made(t, src, &to))
 		r = tree_refuse(t, to.path, EEXIST,
 				"is the copy of another source: their names may differ in case",
 				FCOPY_ADVICE_NONE);
 	else
-		r = src->kind == OPERAND_DIRECTORY ? copy_directory(t, src, &to)
+		r = src->kind == OPERAND_DIRECTORY ? tree_copy_directory(t, src, &to)
 						   : single_copy(t, src, &to);
-	if (is_lost(t, src, &to))
+	if (tree_is_lost(t, src, &to))
 		r = tree_refuse(t, to.path, EIO, "was not copied", FCOPY_ADVICE_NONE);
 	if (t->options->copy.resume) /* the copy continues what was left of it */
-		warn_about_stale(t, to.place.dir, mode);
-	note_made(t, &to, copied);
+		tree_warn_about_stale(t, to.place.dir, mode);
+	tree_note_made(t, &to, copied);
 	parents_end(t, &to, &parents);
 	operand_close(&to);
 	return r;
 }
 
-static double sum_seconds(const struct fcopy_tree_report *r)
+static double tree_sum_seconds(const struct fcopy_tree_report *r)
 {
 	double sum = 0;
 	for (int i = 0; i < FCOPY_PHASES; i++)
@@ -200,15 +200,15 @@ static double sum_seconds(const struct fcopy_tree_report *r)
 }
 
 /* What took no other phase was the copy. */
-static void copy_operand_timed(struct tree *t, struct operand *src)
+static void tree_copy_operand_timed(struct tree *t, struct operand *src)
 {
-	double start = io_now(), before = sum_seconds(t->report);
-	copy_operand(t, src);
-	double rest = io_now() - start - (sum_seconds(t->report) - before);
+	double start = io_now(), before = tree_sum_seconds(t->report);
+	tree_copy_operand(t, src);
+	double rest = io_now() - start - (tree_sum_seconds(t->report) - before);
 	t->report->seconds[FCOPY_PHASE_COPY] += rest > 0 ? rest : 0;
 }
 
-static void copy_sources(struct tree *t, const char *dst)
+static void tree_copy_sources(struct tree *t, const char *dst)
 {
 	struct fcopy_tree_report *report = t->report;
 	const size_t n = t->operands;
@@ -225,7 +225,7 @@ static void copy_sources(struct tree *t, const char *dst)
 		if (t->operand[done].covered)
 			t->root.committed = true;
 		else
-			copy_operand_timed(t, &t->operand[done]);
+			tree_copy_operand_timed(t, &t->operand[done]);
 		tuning_begin_operand(t);
 		report->committed &= t->root.committed;
 		report_operand_end(t, done, &before);
@@ -272,7 +272,7 @@ static void tree_free(struct tree *t)
 }
 
 /* What an earlier run of the command has completed has the same bytes. */
-static void skip_complete(struct fcopy_tree_options *o)
+static void tree_skip_complete(struct fcopy_tree_options *o)
 {
 	if (!o->copy.resume)
 		return;
@@ -321,9 +321,9 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (tree_make_filter(&t) == 0 && operands_find(&t, src, n, dst) == 0 &&
 		 operands_check(&t) == 0) {
-		skip_complete(&own);
+		tree_skip_complete(&own);
 		own.keep_going |= own.delete_extra; /* a new DST lacks what failed, no more */
-		copy_sources(&t, dst);
+		tree_copy_sources(&t, dst);
 	}
 	report->not_compared = t.equal.left_out;
 	if (storage.left) {

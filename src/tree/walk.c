@@ -354,11 +354,7 @@ static void walk_report_unmet(struct worker *w, struct directory *root, const ch
 	char above[PATH_MAX], reason[PATH_MAX + 64];
 	struct stat st;
 	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-		const size_t length = (size_t)(slash - name);
-		if (length == 0 || length >= sizeof(above))
-			continue;
-		memcpy(above, name, length);
-		above[length] = '\0';
+		snprintf(above, sizeof(above), "%.*s", (int)(slash - name), name);
 		if (fstatat(root->src, above, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			break;
 		if (!S_ISLNK(st.st_mode))
