@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 /* While one of them is open, no other inode has its number. */
 static inline bool same_inode(const struct stat *a, const struct stat *b)
@@ -34,6 +35,13 @@ static inline bool same_mtime(const struct stat *a, const struct stat *b)
 static inline bool same_ctime(const struct stat *a, const struct stat *b)
 {
 	return same_time(a->st_ctim, b->st_ctim);
+}
+
+/* Closes the descriptor unless it is negative: none, or -errno. */
+static inline void io_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 #define IO_AT_POSITION ((off_t)-1) /* use and move the descriptor's file offset */

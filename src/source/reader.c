@@ -183,7 +183,6 @@ int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, str
 		errno = err;
 		fd = up;
 	}
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return r;
 }

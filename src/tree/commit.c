@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 #include "io/system.h"
 #include "report.h"
 #include "root.h"
@@ -20,15 +21,13 @@ int commit_flush_parent(const struct building *r)
 {
 	int fd = openat(r->to->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = fd < 0 ? -errno : io_flush_directory(fd);
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	if (result == 0)
 		return 0;
 	struct fcopy_error error;
 	error_call(&error, "fsync of the directory", r->to->path, -result);
 	error.advice = FCOPY_ADVICE_FLUSH;
-	report_operand(r->tree, &error);
-	return result;
+	return report_operand(r->tree, &error);
 }
 
 #define WRITEBACK_MS 4096 /* the longest of the waits, each twice as long as the one before */
@@ -131,8 +130,7 @@ static void commit_close_part(struct building *r, bool keep)
 
 void commit_abort(struct building *r)
 {
-	if (r->dst >= 0)
-		close(r->dst);
+	io_close(r->dst);
 	const bool earlier = r->resumes || r->committed;
 	if (r->slot.stage == SLOT_MADE && !earlier)
 		unlinkat(r->slot.home, root_name(r), AT_REMOVEDIR);

@@ -55,10 +55,8 @@ void directory_unref(struct directory *d)
 {
 	while (d && __atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL) == 0) {
 		struct directory *parent = d->parent;
-		if (d->dst >= 0)
-			close(d->dst);
-		if (d->link >= 0)
-			close(d->link);
+		io_close(d->dst);
+		io_close(d->link);
 		rivals_forget(d);
 		free(d);
 		d = parent;

@@ -357,8 +357,7 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
 	if (!d) {
 		close(fd);
-		if (dst >= 0)
-			close(dst);
+		io_close(dst);
 		tree_stop(t, ENOMEM);
 		report_call(w, e, "malloc", entry_src, ENOMEM);
 		return;
@@ -381,6 +380,5 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	w->outcome->replaced = !fresh;
 	if (fd >= 0 && w->tree->root.ground.share)
 		w->outcome->stage = OUTCOME_LATER;
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 }

@@ -6,6 +6,7 @@
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 #include "io/system.h"
 #include "report.h"
 #include "source/reader.h"
@@ -135,8 +136,7 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 		attributes_only(w, e, fd, st);
 	if (o->link || o->symbolic_link || attributes ||
 	    (o->link_dest && hard_link_dest(w, e, &fd, &from) == RESULT_KNOWN)) {
-		if (fd >= 0)
-			close(fd);
+		io_close(fd);
 		return;
 	}
 	if (fd < 0)
@@ -188,8 +188,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	} else {
 		struct stat from = *st;
 		made |= !made && o->link_dest && hard_link_dest(w, e, &fd, &from) == RESULT_KNOWN;
-		if (fd >= 0)
-			close(fd);
+		io_close(fd);
 		if (!made)
 			regular_rehearse(w, e, st);
 	}

@@ -226,8 +226,7 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 		r = hard_link_place(w, e, st, &o, fail);
 	if (r == RESULT_NEW)
 		r = 0;
-	if (o.fd >= 0)
-		close(o.fd);
+	io_close(o.fd);
 	if (c->dir && c->dir != e->dir && o.dir >= 0)
 		close(o.dir);
 	return r;

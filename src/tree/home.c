@@ -156,8 +156,7 @@ static int home_continue(struct building *r)
 		     : fstat(r->dst, &st) < 0 ? root_fail(r, "fstat", errno)
 					      : 0;
 	if (result < 0) {
-		if (r->dst >= 0)
-			close(r->dst);
+		io_close(r->dst);
 		part_close(p, false);
 		return result;
 	}
@@ -197,8 +196,7 @@ int home_open_committed(struct building *r, const struct stat *dst)
 		r->mode = r->part.journal.data.mode;
 		return 0;
 	}
-	if (r->dst >= 0)
-		close(r->dst);
+	io_close(r->dst);
 	part_close(&r->part, false);
 	return RESULT_EXISTS;
 }

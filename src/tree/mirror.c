@@ -11,6 +11,7 @@
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 #include "io/system.h"
 #include "part/left.h"
 #include "pool.h"
@@ -382,7 +383,6 @@ void mirror_end(struct tree *t, struct directory *root)
 	}
 	if (m->marked && !t->options->dry_run && !tree_stopped(t))
 		mirror_flush(t, root);
-	if (m->marker >= 0)
-		close(m->marker);
+	io_close(m->marker);
 	m->marker = -1;
 }

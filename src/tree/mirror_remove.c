@@ -123,8 +123,7 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 	int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0 || fstat(path, &st) < 0) {
 		int err = errno;
-		if (path >= 0)
-			close(path);
+		io_close(path);
 		return -err;
 	}
 	*reason = mirror_is_mount(path, &st, x->dev) ? "is a mount point: not removed"
@@ -154,8 +153,7 @@ static int mirror_open_above(struct mirror_run *x, int fd, const struct stat *ab
 		err = ESTALE;
 	if (err == 0)
 		return up;
-	if (up >= 0)
-		close(up);
+	io_close(up);
 	if (fd >= 0) /* otherwise it is reported */
 		mirror_refuse(x, path, err, NULL);
 	return -1;
@@ -203,8 +201,7 @@ static int mirror_remove_below(struct mirror_run *x, int *parent, const char *na
 	x->depth--;
 	if (result != 0 && widened && !x->counts && fd >= 0) /* it stays */
 		(void)!fchmod(fd, widened & 07777);
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return *parent < 0 && result == 0 ? -ESTALE : result;
 }
 
@@ -374,8 +371,7 @@ static int mirror_still_extra(const struct mirror_run *x, const struct extra *ex
 		r = fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) < 0
 			? (errno == ENOENT ? 1 : -errno)
 			: mirror_source_is_excluded(x->w->tree, src, name, extra->path);
-	if (src >= 0)
-		close(src);
+	io_close(src);
 	if (r <= 0)
 		return r;
 	if (fstatat(dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)

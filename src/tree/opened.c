@@ -101,8 +101,7 @@ struct closing {
 static void opened_close(const struct closing *c)
 {
 	for (int i = 0; i < 3; i++)
-		if (c->fd[i] >= 0)
-			close(c->fd[i]);
+		io_close(c->fd[i]);
 }
 
 static struct closing opened_take(struct tree *t, struct directory *d)
@@ -173,8 +172,7 @@ int directory_follow(int parent, const char *name, int flags)
 	ssize_t n = link < 0 || fstat(link, &st) < 0 ? -1
 						     : readlinkat(link, "", text, sizeof(text) - 1);
 	const bool foreign = n >= 0 && st.st_uid != 0 && st.st_uid != geteuid();
-	if (link >= 0)
-		close(link);
+	io_close(link);
 	if (n < 0 || foreign) { /* EINVAL, ENOENT: a file */
 		errno = foreign ? EPERM : ENOTDIR;
 		return -1;
@@ -275,8 +273,7 @@ static int opened_open(struct tree *t, struct directory *d, const struct directo
 			continue;
 		const int err = fd[side];
 		while (--side >= OPENED_SRC)
-			if (fd[side] >= 0)
-				close(fd[side]);
+			io_close(fd[side]);
 		return err;
 	}
 	d->src = fd[OPENED_SRC];

@@ -31,10 +31,9 @@ static int operands_compare_names(const void *a, const void *b)
 static int operands_refuse_names(struct tree *t, const char *a, const char *b, const char *reason)
 {
 	struct fcopy_error error;
-	int r = error_refuse(&error, a, EEXIST, reason, FCOPY_ADVICE_USAGE);
+	error_refuse(&error, a, EEXIST, reason, FCOPY_ADVICE_USAGE);
 	error.path2 = b;
-	report_operand(t, &error);
-	return r;
+	return report_operand(t, &error);
 }
 
 /* Sets part to the name under which an unfinished copy of src is kept. Returns false if none is
@@ -324,8 +323,7 @@ static int operands_check_directory(struct tree *t)
 			.err = ENOTDIR,
 			.path = dst->path,
 			.reason = several ? "is not a directory, which several SRC need" : NULL});
-	report_operand(t, &dst->error);
-	return -dst->error.err;
+	return report_operand(t, &dst->error);
 }
 
 /* Before a part is made, which could not be resumed: --link-dest excludes that. */

@@ -33,10 +33,8 @@ static int parents_note(struct parents *p, int src, int dst, bool made)
 		return 0;
 	}
 	int r = made ? -errno : 0;
-	if (to.src >= 0)
-		close(to.src);
-	if (to.dst >= 0)
-		close(to.dst);
+	io_close(to.src);
+	io_close(to.dst);
 	return r;
 }
 
@@ -72,8 +70,7 @@ static int parents_flush_name(int directory)
 {
 	int fd = openat(directory, ".", DIRECTORY);
 	int r = fd < 0 ? -errno : io_flush_directory(fd);
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return r;
 }
 
@@ -157,11 +154,9 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	    .src = open(directory[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC),
 	    .dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0)};
 	int r = at.src < 0 || at.dst < 0 ? -errno : parents_walk(t, directory, p, &at, &fail);
-	if (at.src >= 0)
-		close(at.src);
+	io_close(at.src);
 	if (r < 0) {
-		if (at.dst >= 0)
-			close(at.dst);
+		io_close(at.dst);
 		if (p->foreign)
 			return tree_refuse(t, path, EPERM, PARENTS_FOREIGN, FCOPY_ADVICE_NONE);
 		return fail.call ? tree_fail(t, fail.call, p->reads ? src->path : path, -r)

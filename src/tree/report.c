@@ -70,7 +70,7 @@ static void report_first(struct fcopy_tree_report *r, const struct fcopy_error *
 	}
 }
 
-void report_operand(struct tree *t, const struct fcopy_error *error)
+int report_operand(struct tree *t, const struct fcopy_error *error)
 {
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, error);
@@ -79,29 +79,35 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 			       t->report->dst[0] ? t->report->dst : NULL, error);
 	t->root.landed |= error->advice == FCOPY_ADVICE_FLUSH;
 	pthread_mutex_unlock(&t->lock);
+	return -error->err;
+}
+
+/* file: of a warning about space, which has its numbers there; or NULL. */
+static void report_serialised(struct tree *t, enum fcopy_event_kind kind,
+			      const struct fcopy_error *error, const struct fcopy_report *file)
+{
+	pthread_mutex_lock(&t->lock);
+	report_notify(t, &(struct fcopy_event){.kind = kind, .error = error, .report = file});
+	pthread_mutex_unlock(&t->lock);
 }
 
 void report_operand_warning(struct tree *t, const struct fcopy_error *error)
 {
-	pthread_mutex_lock(&t->lock);
-	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = error});
-	pthread_mutex_unlock(&t->lock);
+	report_serialised(t, FCOPY_EVENT_WARNING, error, NULL);
 }
 
 int tree_fail(struct tree *t, const char *call, const char *path, int err)
 {
 	struct fcopy_error error;
 	error_call(&error, call, path, err);
-	report_operand(t, &error);
-	return -err;
+	return report_operand(t, &error);
 }
 
 int tree_look_up(struct tree *t, const char *call, const char *path, int err)
 {
 	struct fcopy_error error;
 	error_look_up(&error, call, path, err);
-	report_operand(t, &error);
-	return -err;
+	return report_operand(t, &error);
 }
 
 int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
@@ -109,15 +115,13 @@ int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
 {
 	struct fcopy_error error;
 	error_refuse(&error, path, err, reason, advice);
-	report_operand(t, &error);
-	return -err;
+	return report_operand(t, &error);
 }
 
 int tree_unsuitable(struct tree *t, struct fcopy_error error)
 {
 	error.unsuitable = true;
-	report_operand(t, &error);
-	return -error.err;
+	return report_operand(t, &error);
 }
 
 void report_not_atomic(struct tree *t, const char *path, const char *reason)
@@ -180,14 +184,14 @@ static void report_leave_entry(struct worker *w, const struct entry *e)
 		w->outcome->stage = OUTCOME_NONE;
 }
 
-void report_failure(struct worker *w, const struct entry *e, const struct fcopy_error *error)
+int report_failure(struct worker *w, const struct entry *e, const struct fcopy_error *error)
 {
 	struct tree *t = w->tree;
 	struct outcome failed;
 	char path[2][PATH_MAX];
 	if (error->err == EINTR && io_cancelled(&t->io)) {
 		report_leave_entry(w, e);
-		return;
+		return -EINTR;
 	}
 	struct fcopy_error whole = report_paths(t, e, error, path);
 	/* SRC itself, no entry below it; DST is a directory. */
@@ -204,6 +208,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	pthread_mutex_unlock(&t->lock);
 	if (report_ends_all(error))
 		tree_stop(t, error->err);
+	return -error->err;
 }
 
 int report_call(struct worker *w, const struct entry *e, const char *call, const char *path,
@@ -211,8 +216,7 @@ int report_call(struct worker *w, const struct entry *e, const char *call, const
 {
 	struct fcopy_error error;
 	error_call(&error, call, path, err);
-	report_failure(w, e, &error);
-	return -err;
+	return report_failure(w, e, &error);
 }
 
 int report_refusal(struct worker *w, const struct entry *e, const char *path, int err,
@@ -220,8 +224,7 @@ int report_refusal(struct worker *w, const struct entry *e, const char *path, in
 {
 	struct fcopy_error error;
 	error_refuse(&error, path, err, reason, FCOPY_ADVICE_NONE);
-	report_failure(w, e, &error);
-	return -err;
+	return report_failure(w, e, &error);
 }
 
 /* As with cp(1), only the superuser expects to give files away. */
@@ -237,11 +240,7 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 	if (report_is_usual(error) || !t->options->copy.notify)
 		return;
 	struct fcopy_error whole = report_paths(t, e, error, path);
-	pthread_mutex_lock(&t->lock);
-	/* A warning about space has its numbers in the report of the file. */
-	report_notify(t, &(struct fcopy_event){
-			     .kind = FCOPY_EVENT_WARNING, .error = &whole, .report = &w->file});
-	pthread_mutex_unlock(&t->lock);
+	report_serialised(t, FCOPY_EVENT_WARNING, &whole, &w->file);
 }
 
 void report_not_entered(struct worker *w, const struct entry *e, bool mounted)
@@ -256,11 +255,7 @@ void report_not_entered(struct worker *w, const struct entry *e, bool mounted)
 	if (!t->options->copy.notify)
 		return;
 	const struct fcopy_error whole = report_paths(t, e, &error, path);
-	pthread_mutex_lock(&t->lock);
-	report_notify(t, &(struct fcopy_event){.kind = mounted ? FCOPY_EVENT_NOT_ENTERED
-							       : FCOPY_EVENT_WARNING,
-					       .error = &whole});
-	pthread_mutex_unlock(&t->lock);
+	report_serialised(t, mounted ? FCOPY_EVENT_NOT_ENTERED : FCOPY_EVENT_WARNING, &whole, NULL);
 }
 
 void report_event(void *worker, const struct fcopy_event *event)

@@ -10,8 +10,8 @@
 /* Failures, warnings and finished entries. All are serialised. */
 /* What error.path is until report.c replaces it by the entry's whole path. */
 extern const char entry_src[], entry_dst[];
-void report_failure(struct worker *, const struct entry *, const struct fcopy_error *);
-/* The same, for a failed call and for another reason. Both return -err. */
+int report_failure(struct worker *, const struct entry *, const struct fcopy_error *);
+/* The same, for a failed call and for another reason. All return -err. */
 int report_call(struct worker *, const struct entry *, const char *call, const char *path, int err);
 int report_refusal(struct worker *, const struct entry *, const char *path, int err,
 		   const char *reason);
@@ -23,8 +23,8 @@ void report_not_atomic(struct tree *, const char *path, const char *reason);
 void report_not_entered(struct worker *, const struct entry *, bool mounted);
 /* Other users may enter the directory in which something is made: reports the first one. */
 void report_not_private(struct tree *, const char *path);
-/* Reports the failure of an operand, whose path is in the error. */
-void report_operand(struct tree *, const struct fcopy_error *);
+/* Reports the failure of an operand, whose path is in the error. Returns -err. */
+int report_operand(struct tree *, const struct fcopy_error *);
 void report_operand_warning(struct tree *, const struct fcopy_error *);
 /* Ends the copy early: err is ECANCELED, ENOSPC … */
 void tree_stop(struct tree *, int err);

@@ -43,8 +43,7 @@ bool resume_flush(const struct worker *w, const struct entry *e)
 		return true;
 	int dst = openat(e->dir->dst, e->as, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool flushed = dst >= 0 && fsync(dst) == 0;
-	if (dst >= 0)
-		close(dst);
+	io_close(dst);
 	return flushed;
 }
 

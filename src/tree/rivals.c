@@ -430,8 +430,7 @@ static int rivals_report_found(struct worker *w, const struct search *s)
 		entry_path(&rival, true, path, sizeof(path));
 		error.path2 = path;
 	}
-	report_failure(w, e, &error);
-	return -EEXIST;
+	return report_failure(w, e, &error);
 }
 
 static int rivals_leave(struct worker *w)

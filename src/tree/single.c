@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "directory.h"
 #include "entry.h"
+#include "io/io.h"
 #include "report.h"
 #include "root.h"
 
@@ -59,8 +60,7 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 		d = dst >= 0 || t->unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
 		if (!d) {
 			close(fd);
-			if (dst >= 0)
-				close(dst);
+			io_close(dst);
 			return dst < 0 && !t->unmade ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
 						     : tree_fail(t, "malloc", src->path, ENOMEM);
 		}

@@ -78,10 +78,8 @@ static int special_set_attributes(struct worker *w, const struct entry *e, int d
 			error.reason = "was replaced during the copy";
 		r = preserve_lose(w, e, w->options.preserve, &error);
 	}
-	if (src.fd >= 0)
-		close(src.fd);
-	if (dst.fd >= 0)
-		close(dst.fd);
+	io_close(src.fd);
+	io_close(dst.fd);
 	return r;
 }
 
@@ -92,8 +90,7 @@ static int special_complete(int dir, const char *name, void *arg, struct failure
 	if (w->tracks) {
 		int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		w->made = identity_of(fd); /* of -1: unknown */
-		if (fd >= 0)
-			close(fd);
+		io_close(fd);
 	}
 	fail_at(fail, NULL); /* it is reported */
 	return w->options.preserve ? special_set_attributes(w, s->e, dir, name, s->st) : 0;

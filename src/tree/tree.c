@@ -84,10 +84,8 @@ static void tree_warn_about_stale(struct tree *t, int parent, mode_t mode)
 static int tree_refuse_slash(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
-	if (dst->kind == OPERAND_SYMLINK && dst->error.err == ELOOP) {
-		report_operand(t, &dst->error);
-		return -ELOOP;
-	}
+	if (dst->kind == OPERAND_SYMLINK && dst->error.err == ELOOP)
+		return report_operand(t, &dst->error);
 	if (dst->kind == OPERAND_NEW || dst->kind == OPERAND_SYMLINK)
 		return tree_unsuitable(t, NO_DIRECTORY(dst->path));
 	const int err = dst->kind == OPERAND_DIRECTORY ? EISDIR : ENOTDIR;
@@ -103,10 +101,8 @@ static int tree_check_operand(struct tree *t, const struct operand *src)
 	const struct operand *failed = src->kind == OPERAND_FAILED   ? src
 				       : dst->kind == OPERAND_FAILED ? dst
 								     : NULL;
-	if (failed) {
-		report_operand(t, &failed->error);
-		return -failed->error.err;
-	}
+	if (failed)
+		return report_operand(t, &failed->error);
 	if (directory && !t->options->recursive)
 		return tree_unsuitable(t, (struct fcopy_error){.err = EISDIR,
 							       .path = src->path,

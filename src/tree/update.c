@@ -77,8 +77,7 @@ static bool update_has_bytes(struct worker *w, const struct entry *e, int fd, co
 	/* procfs and others report the size 0 of files that have content. */
 	bool equal = st->st_size == 0 ? pread(fd, &byte, 1, 0) == 0
 				      : again >= 0 && update_compare(w, fd, again) == 1;
-	if (again >= 0)
-		close(again);
+	io_close(again);
 	return equal;
 }
 
@@ -309,8 +308,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd)
 			  same_inode(&earlier, &f->old);
 	if (made && links_may_exist(w, &f->src)) /* another name may become a link to it */
 		w->made = identity_of(found);
-	if (found >= 0)
-		close(found);
+	io_close(found);
 	if (made)
 		rivals_note_linked(w, e, &f->old, false);
 	return made;
@@ -339,8 +337,7 @@ int preserve_lose(struct worker *w, const struct entry *e, unsigned which,
 		report_warning(w, e, error);
 		return 0;
 	}
-	report_failure(w, e, error);
-	return -error->err;
+	return report_failure(w, e, error);
 }
 
 static int preserve_lose_one(void *arg, enum fcopy_attribute which, const struct fcopy_error *error)

@@ -6,6 +6,7 @@
 #include "displace.h"
 #include "endpoints/error.h"
 #include "entry.h"
+#include "io/io.h"
 #include "pool.h"
 #include "report.h"
 #include "root.h"
@@ -399,8 +400,7 @@ void root_walk(struct building *r, struct directory *d)
 		walk_tree(t, d);
 	else
 		t->root.failures++;
-	if (d->link >= 0)
-		close(d->link);
+	io_close(d->link);
 	walk_report_missing(t, d);
 	if (merges)
 		mirror_end(t, d);
@@ -459,8 +459,7 @@ int root_rehearse(struct building *r, enum flushing flush)
 	    .fresh = fresh, .exclusive = fresh, .foreign = !fresh, .flush = flush};
 	struct directory *d = root_start(r, &ground);
 	if (!d) {
-		if (r->dst >= 0)
-			close(r->dst);
+		io_close(r->dst);
 		return -ENOMEM;
 	}
 	root_walk(r, d);
