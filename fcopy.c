@@ -82,7 +82,6 @@
  * Calls go one way, and inside a room no file calls one that calls it (tests/rooms.sh):
  *   cli -> show -> shard -> tree -> copy -> {endpoints, engines} -> part -> source -> io
  */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 #include "show/benchmark.h"
 #include "show/patient.h"

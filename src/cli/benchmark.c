@@ -2,7 +2,6 @@
  * The runs of --benchmark: a loop over the library. The modes take turns, so that other load on the
  * machine slows all of them alike.
  */
-#define _GNU_SOURCE
 #include "show/benchmark.h"
 #include "show/report.h"
 #include "show/show.h"

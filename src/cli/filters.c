@@ -2,7 +2,6 @@
  * --exclude, --include and --exclude-from, in the order in which they were given, and --files-from.
  * Files are read after the command line, because --null may follow them.
  */
-#define _GNU_SOURCE
 #include "option.h"
 #include "show/report.h"
 #include "show/show.h"

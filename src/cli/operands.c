@@ -2,7 +2,6 @@
  * SRC, DST and MODE, in the order in which the command line has them. And a word after an option
  * that was meant as its value: optional values need a =.
  */
-#define _GNU_SOURCE
 #include "option.h"
 #include "show/show.h"
 

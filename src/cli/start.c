@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Starts the copy of a tree or of several sources; and the other commands.
  */
-#define _GNU_SOURCE
 #include "cli.h"
 #include "show/hint.h"
 #include "show/report.h"

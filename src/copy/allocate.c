@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The destination's blocks: allocated before the first byte, or released where nothing was written.
  */
-#define _GNU_SOURCE
 #include "allocate.h"
 #include "copy.h"
 #include "endpoints/error.h"

@@ -2,7 +2,6 @@
  * fcopy_clean(): what killed copies left in one directory, or below it. And the warning about what
  * they left where another copy writes.
  */
-#define _GNU_SOURCE
 #include "copy.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"

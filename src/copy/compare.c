@@ -2,7 +2,6 @@
  * Compares two files, read from the storage if possible: for --verify and --resume. Compares the
  * copy of a stream with the checksum of what was written.
  */
-#define _GNU_SOURCE
 #include "allocate.h"
 #include "copy.h"
 #include "endpoints/error.h"

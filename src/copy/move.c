@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements move.h.
  */
-#define _GNU_SOURCE
 #include "move.h"
 #include "allocate.h"
 #include "endpoints/error.h"

@@ -2,7 +2,6 @@
  * The course of a copy: a clone, or the extents of the source, and then what follows them. mover.h
  * chooses the engine for each range.
  */
-#define _GNU_SOURCE
 #include "allocate.h"
 #include "endpoints/error.h"
 #include "io/system.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Threads are a loop, not an engine: each takes the next piece of the range until no piece is left.
  */
-#define _GNU_SOURCE
 #include "move.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
  * fcopy_serve: one thread per client runs an ordinary copy, so a slow client delays no other. An
  * HTTP client first says which bytes of which file it wants: then the copy has that range.
  */
-#define _GNU_SOURCE
 #include "copy.h"
 #include "endpoints/error.h"
 

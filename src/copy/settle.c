@@ -2,7 +2,6 @@
  * Between the last byte and the commit: checks that the source did not change, truncates the
  * destination to its length, sets attributes, flushes and verifies. A failure prevents the commit.
  */
-#define _GNU_SOURCE
 #include "allocate.h"
 #include "copy.h"
 #include "endpoints/attributes.h"

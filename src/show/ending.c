@@ -66,7 +66,7 @@ FILE *ending_list(const struct cli *cli)
 	return mixes ? stderr : stdout;
 }
 
-void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FILE *f)
+void ending_summary(const struct cli *cli, const struct fcopy_report *r, FILE *f)
 {
 	struct text t = {0};
 	const char *state = ending_state(cli, r), *more = strchr(state, ',');
@@ -85,13 +85,6 @@ void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FI
 		text_add(&t, ", "), text_size(&t, r->resumed), text_add(&t, " resumed");
 	print_on(f, "%s -> %s: %s%s%s", escaped(cli->src), escaped(r->dst), amount(r->bytes).text,
 		 t.at, more ? more : "");
-}
-
-void ending_summary(const struct cli *cli, const struct fcopy_report *r)
-{
-	FILE *f = ending_list(cli);
-	ending_list_summary(cli, r, f);
-	fputc('\n', f);
 }
 
 /* The size in bytes of the file system in which the copy of the file would never fit; 0: it may fit
@@ -136,14 +129,9 @@ static void print_continue(const struct fcopy_report *r, bool full)
 		hint_printf("free space, then run the same command again");
 }
 
-const char *ending_not_with_resume(const struct cli *cli)
-{
-	return conflict_with(&cli->given, GIVEN_RESUME);
-}
-
 bool ending_may_resume(const struct cli *cli)
 {
-	return !cli->copy.resume && !ending_not_with_resume(cli);
+	return !cli->copy.resume && !conflict_with(&cli->given, GIVEN_RESUME);
 }
 
 /* It was removed. A stream cannot be read again. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The hints about errors: what the user can do about a failure or a warning.
  */
-#define _GNU_SOURCE
 #include "hint.h"
 
 #include <errno.h>

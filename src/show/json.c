@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A JSON writer, as large as a report needs it; and the failures and warnings in a report.
  */
-#define _GNU_SOURCE
 #include "report.h"
 #include "text.h"
 

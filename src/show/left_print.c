@@ -2,7 +2,6 @@
  * What copies leave: what --clean found and did, for people and as an object; a part that a copy
  * does not continue; and data that is not on its device.
  */
-#define _GNU_SOURCE
 #include "hint.h"
 #include "part/part.h"
 #include "report.h"

@@ -4,7 +4,6 @@
  * the thread that fills a buffer, or by a thread of this file after a second. A slow reader slows
  * the copy down. After a signal, lines are only collected until the copy has cleaned up.
  */
-#define _GNU_SOURCE
 #include "report.h"
 #include "show.h"
 #include "sink.h"

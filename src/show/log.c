@@ -122,7 +122,7 @@ static void add_file(const struct summary *o)
 		return;
 	}
 	begin_line();
-	ending_list_summary(o->cli, r, out.file.f);
+	ending_summary(o->cli, r, out.file.f);
 	end_line(false);
 }
 

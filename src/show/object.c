@@ -210,16 +210,6 @@ static void report_json(const struct summary *o, const struct errors *warnings,
 	json_end(&j);
 }
 
-/* An object for a usage error, which copied nothing. */
-static void report_json_usage(const char *text, FILE *f)
-{
-	struct json j;
-	json_begin(&j, f);
-	json_bool(&j, "done", false);
-	json_string(&j, "usage", text);
-	json_end(&j);
-}
-
 /* --list */
 static void modes_json(FILE *f)
 {
@@ -372,9 +362,13 @@ static void end_left(const struct summary *o)
 
 static void object_write(const struct summary *o, FILE *f)
 {
-	if (o->usage_error)
-		report_json_usage(o->usage_error, f);
-	else if (o->cli->action == ACTION_LIST)
+	struct json j;
+	if (o->usage_error) { /* nothing was copied */
+		json_begin(&j, f);
+		json_bool(&j, "done", false);
+		json_string(&j, "usage", o->usage_error);
+		json_end(&j);
+	} else if (o->cli->action == ACTION_LIST)
 		modes_json(f);
 	else if (o->benchmark)
 		benchmark_json(o->benchmark, f);

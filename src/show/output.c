@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements output.h.
  */
-#define _GNU_SOURCE
 #include "io/io.h"
 #include "patient.h"
 #include "show.h"

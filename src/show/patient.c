@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements patient.h.
  */
-#define _GNU_SOURCE
 #include "patient.h"
 #include "show.h"
 

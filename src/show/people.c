@@ -220,8 +220,10 @@ static void end_file(const struct summary *o)
 	const struct fcopy_report *r = o->report;
 	end_stats(o);
 	if (o->result == 0) { /* a signal that came after the commit has nothing left to stop */
-		if (cli->voice.all && !cli->keep_listening)
-			ending_summary(cli, r);
+		if (cli->voice.all && !cli->keep_listening) {
+			ending_summary(cli, r, ending_list(cli));
+			fputc('\n', ending_list(cli));
+		}
 		if (cli->voice.notes && !cli->as_cp && !r->existed)
 			hint_new_file(cli->src, cli->dst);
 		unwritten_print(cli, r->dst, r->moved);

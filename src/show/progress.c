@@ -6,7 +6,6 @@
  * and breaks the line into several, the cursor is still before all of them, and one "erase to the
  * end of the screen" clears them.
  */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 #include "hint.h"
 #include "patient.h"

@@ -118,9 +118,8 @@ double ending_seconds(const struct fcopy_report *);
 /* Where -v lists what was copied: standard output, unless that receives the copy or the JSON. */
 FILE *ending_list(const struct cli *);
 
-/* -v: one line about a copy that succeeded. The first without the end of the line. */
-void ending_list_summary(const struct cli *, const struct fcopy_report *, FILE *);
-void ending_summary(const struct cli *, const struct fcopy_report *);
+/* -v: the line about a copy that succeeded, without its end. */
+void ending_summary(const struct cli *, const struct fcopy_report *, FILE *);
 
 /* A hint: how the same command keeps what it has copied. */
 void ending_would_keep(const struct cli *);
@@ -132,8 +131,6 @@ void ending_stopped(const struct cli *, const struct fcopy_report *, bool interr
 
 /* Could the command have had --resume, too? It has neither that nor what excludes it. */
 bool ending_may_resume(const struct cli *);
-/* The name of the option that has to be left out, or NULL. */
-const char *ending_not_with_resume(const struct cli *);
 
 /* After a failed share: a hint how to continue, or to give up if a part was left. */
 void ending_shard(const struct cli *, const struct fcopy_error *, const char *dst);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Prints text for the user, and makes the names in it harmless.
  */
-#define _GNU_SOURCE
 #include "hint.h"
 #include "part/part.h"
 #include "text.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * --stats: what time(1) prints, and what only the copy knows.
  */
-#define _GNU_SOURCE
 #include "report.h"
 #include "text.h"
 

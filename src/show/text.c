@@ -2,7 +2,6 @@
  * Text, sizes and times for a line that a signal handler may want; then UTF-8, lines of words, and
  * what a terminal can show.
  */
-#define _GNU_SOURCE
 #include "text.h"
 #include "patient.h"
 

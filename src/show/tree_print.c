@@ -165,7 +165,7 @@ static void print_left(const struct fcopy_operand *o)
 static void print_hint(const struct cli *cli, bool failed)
 {
 	const struct fcopy_mode *mode = cli->copy.mode;
-	const char *without = ending_not_with_resume(cli);
+	const char *without = conflict_with(&cli->given, GIVEN_RESUME);
 	if (failed && !curable && failures_seen > 0)
 		hint_printf("to commit without the failed entries, run the command again with "
 			    "%s--resume --keep-going%s%s",
