@@ -7,6 +7,7 @@
 #include "copy/decide.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct fcopy_output written = {.taken = "is written by this run"};
@@ -397,7 +398,9 @@ static const char *decided_wrongly(const struct ground *g, const struct facts *f
 START_TEST(every_combination_keeps_what_must_not_be_lost)
 {
 	static const enum kind sources[] = {FILE_, SYMLINK, FIFO};
-	static struct fcopy_tree_options options[ALL_OPTIONS], rehearsed[ALL_OPTIONS];
+	struct fcopy_tree_options *options = calloc(2UL * ALL_OPTIONS, sizeof(*options)),
+				  *rehearsed = options + ALL_OPTIONS;
+	need(options);
 	const int dst = _i % DSTS;
 	const unsigned update = (unsigned)_i / DSTS;
 	for (unsigned bits = 0; bits < ALL_OPTIONS; bits++) {
@@ -424,6 +427,7 @@ START_TEST(every_combination_keeps_what_must_not_be_lost)
 					      wrong);
 			}
 		}
+	free(options);
 }
 END_TEST
 
