@@ -257,7 +257,7 @@ enum fcopy_action {
 	FCOPY_ACTION_UNCHANGED, /* equal, and left alone: counted as unchanged or reused */
 	FCOPY_ACTION_SKIPPED,   /* existed, and was left alone because an option says so */
 	FCOPY_ACTION_LINKED,    /* it became a hard link to an earlier copy */
-	FCOPY_ACTION_EXCLUDED,  /* the caller's patterns exclude it */
+	FCOPY_ACTION_EXCLUDED,  /* an option excludes it */
 	FCOPY_ACTION_DELETED,   /* DST had it, SRC did not: it was removed from DST */
 	FCOPY_ACTION_VANISHED,  /* removed from SRC before it could be opened */
 	FCOPY_ACTION_FAILED,    /* error says why */

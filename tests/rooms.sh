@@ -5,6 +5,10 @@
 # object files: one that is undefined is a call, or a variable of another file. It also checks that
 # what musl does not declare is not used without io/libc.h, which glibc does not need.
 set -euo pipefail
+[ $# != 0 ] || {
+	echo "usage: ${0##*/} OBJECT..." >&2
+	exit 2
+}
 
 # The rooms from top to bottom. Those on one line do not call each other. fcopy.c, which is in no
 # room, may call all of them.
