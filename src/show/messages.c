@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,8 +125,14 @@ static struct kind *find_kind(const struct fcopy_error *e)
 
 bool flood_passes(const struct cli *cli, const struct fcopy_error *e)
 {
-	struct kind *k = cli->voice.all || cli->keep_listening ? NULL : find_kind(e);
-	return !k || ++k->count <= SHOWN;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* several clients at a time */
+	if (cli->voice.all || cli->keep_listening)
+		return true;
+	pthread_mutex_lock(&lock);
+	struct kind *k = find_kind(e);
+	const bool passes = !k || ++k->count <= SHOWN;
+	pthread_mutex_unlock(&lock);
+	return passes;
 }
 
 void flood_print(void)

@@ -8,6 +8,7 @@
 #include "sink.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -312,14 +313,18 @@ static void object_begin(struct cli *cli)
 	json_open(&out.left, "left", '[');
 }
 
+/* Clients that are served at the same time report from their own threads. */
 static void object_event(const struct cli *cli, const struct fcopy_event *event)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&lock);
 	if (event->kind == FCOPY_EVENT_WARNING)
 		errors_add(warnings_of(cli), event->error);
 	else if (event->kind == FCOPY_EVENT_FAILED)
 		errors_add(&out.failures, event->error);
 	else if (event->kind == FCOPY_EVENT_LISTENING && cli->keep_listening)
 		object_stream(); /* no object of an earlier run remains */
+	pthread_mutex_unlock(&lock);
 }
 
 static void object_report(const struct summary *o, FILE *f)

@@ -277,8 +277,10 @@ int commit_root(struct building *r, struct directory *d, struct outcome *o)
 	int result = commit_set_attributes(r, d, o);
 	admit_end(t, d);
 	/* With --resume, too: a power cut must not leave a tree with its name, but without its
-	 * bytes, which the same command would refuse to complete. */
-	if (result == 0 && (durable || r->part.published))
+	 * bytes, which the same command would refuse to complete. Nor after a first mirror: the
+	 * next one would take size and time for a proof. */
+	const bool mirrored = t->options->update == FCOPY_UPDATE_CHANGED;
+	if (result == 0 && (durable || mirrored || r->part.published))
 		result = commit_flush(r);
 	if (result == 0 && root_is_new(r) && !r->committed && tree_stopped(t))
 		result = -EINTR; /* the flush can take long */

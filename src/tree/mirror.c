@@ -51,26 +51,28 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot,
 	struct stat st;
 	int fd = openat(dst, MARKER, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0) {
-		m->doubted = errno == EACCES; /* of another user: what it says is unknown */
+		m->doubted = errno != ENOENT; /* such as EACCES: what it says is unknown */
 		return errno != ENOENT;
 	}
-	bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-	ssize_t n = ours ? read(fd, found, 36) : -1;
-	if (ours && !o->dry_run)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) { /* it stays, and all is compared */
+		close(fd);
+		return m->doubted = true;
+	}
+	const ssize_t n = read(fd, found, 36);
+	if (!o->dry_run)
 		(void)!private_take_lock(fd, LOCK_SH, o->copy.cancel);
-	if (ours && !o->dry_run && fstat(fd, &st) == 0 && st.st_nlink == 0) {
+	if (!o->dry_run && fstat(fd, &st) == 0 && st.st_nlink == 0) {
 		close(fd); /* it was removed before it was locked */
 		return false;
 	}
 	m->marker = fd;
-	if (!ours)
-		return true;
 	m->doubted = n != 36 || strcmp(found, boot) != 0;
 	m->doubted_since = st.st_mtim.tv_sec - SLACK;
 	return true;
 }
 
-/* The marker of an earlier run stays: what that wrote may not have been flushed either. */
+/* The marker of an earlier run stays: what that wrote may not have been flushed either. A file
+ * system without a journal can write a file before the marker: it is flushed first. */
 void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
 	struct journal_fact here;
@@ -91,6 +93,8 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	(void)!private_take_lock(m->marker, LOCK_SH, t->options->copy.cancel);
 	if (write(m->marker, here.boot, strlen(here.boot)) < 0) /* of another boot, then */
 		mirror_warn(t, "write of " MARKER, o->path, errno);
+	else if (fsync(m->marker) < 0 || fsync(dst) < 0)
+		mirror_warn(t, "fsync of " MARKER, o->path, errno);
 }
 
 /* The last of several runs removes the marker. */

@@ -271,6 +271,8 @@ int link_dest_open(struct tree *t, int dst, const char *name, int *fd)
 			link_dest_enter_name(t, name, fd);
 		return 0;
 	}
+	close(*fd);
+	*fd = -1;
 	return tree_refuse(t, path, EXDEV,
 			   "is on another file system than DST: no file can be linked",
 			   FCOPY_ADVICE_USAGE);

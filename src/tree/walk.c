@@ -252,7 +252,10 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 	if (filter_needs_types(f) && (e->type == DT_UNKNOWN || (e->type == DT_LNK && e->follow)) &&
 	    fstatat(e->dir->src, e->name, &st, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
 		is_directory = S_ISDIR(st.st_mode);
-	entry_path_below(e, path, sizeof(path));
+	if (!entry_path_below(e, path, sizeof(path))) { /* a pattern could match what is cut off */
+		report_call(w, e, "open", entry_src, ENAMETOOLONG);
+		return true;
+	}
 	if (!filter_excludes(f, path, is_directory))
 		return false;
 	report_outcome(w, e,

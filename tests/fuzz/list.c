@@ -7,7 +7,7 @@
 
 #include "io/io.h"
 #include "shard/job.h"
-#include "shard/list.h"
+#include "shard/tree.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
