@@ -279,7 +279,7 @@ int commit_root(struct building *r, struct directory *d, struct outcome *o)
 	/* With --resume, too: a power cut must not leave a tree with its name, but without its
 	 * bytes, which the same command would refuse to complete. Nor after a first mirror: the
 	 * next one would take size and time for a proof. */
-	const bool mirrored = t->options->update == FCOPY_UPDATE_CHANGED;
+	const bool mirrored = t->options->update == FCOPY_UPDATE_CHANGED && root_is_new(r);
 	if (result == 0 && (durable || mirrored || r->part.published))
 		result = commit_flush(r);
 	if (result == 0 && root_is_new(r) && !r->committed && tree_stopped(t))

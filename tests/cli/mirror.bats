@@ -152,6 +152,27 @@ mirrored() {
 	absent d/.fcopy-mirror
 }
 
+@test "a first mirror is flushed before it has its name, and the marker before what it warns of" {
+	need_strace
+	make_source
+	traced 0 trace=syncfs,/^rename --mirror s d
+	order 'syncfs' 'rename.*"d"'
+	touch s/top
+	traced 0 trace=fsync,syncfs,/^rename,unlinkat --mirror s d
+	order "fsync\([0-9]+<$PWD/d/.fcopy-mirror>\) += 0" "fsync\([0-9]+<$PWD/d>\) += 0" 'rename.*top' syncfs 'unlinkat.*fcopy-mirror'
+}
+
+@test "a marker that is no file is a doubt, and stays" {
+	make_source
+	expect 0 --mirror s d
+	printf 'X\n' >d/top
+	touch -r s/top d/top
+	mkdir d/.fcopy-mirror
+	expect 0 --mirror s d
+	holds 3 d/top
+	rmdir d/.fcopy-mirror
+}
+
 @test "a file system that is mounted below DST is flushed before the marker is removed, which stays if that fails" {
 	need_strace
 	make_source
