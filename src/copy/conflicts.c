@@ -125,7 +125,7 @@ static bool mode_runs(const struct fcopy_options *o, const char *engine)
 void given_add(struct given_set *set, const struct fcopy_options *o,
 	       const struct fcopy_tree_options *t)
 {
-#define ADD(given, name, excludes, is_given) set->has[GIVEN_##given] |= is_given;
+#define ADD(given, name, excludes, is_given) set->has[GIVEN_##given] |= (is_given);
 	GIVEN_BY_COPY(ADD)
 	if (t) {
 		GIVEN_BY_TREE(ADD)

@@ -141,7 +141,7 @@ static void print_server(const struct cli *cli, uint64_t bytes, const char *addr
 		snprintf(size, sizeof(size), " (%s)", amount(bytes).text);
 	snprintf(files, sizeof(files), "%zu files", cli->served_count);
 	print_where("serving ", several ? files : cli->src, size, cli->dst, address);
-	for (size_t i = 0; i < cli->served_count; i++)
+	for (size_t i = 0; cli->served && i < cli->served_count; i++)
 		print_urls(address, text_file_name(cli->served[i]));
 	if (cli->served || address[0] == '\0')
 		return;

@@ -53,7 +53,10 @@ struct links *links_new(void)
 
 static struct link *link_of(const struct table_row *row)
 {
-	return row ? (struct link *)(uintptr_t)row->value : NULL;
+	struct link *k = NULL;
+	const uintptr_t address = row ? (uintptr_t)row->value : 0;
+	memcpy(&k, &address, sizeof(k));
+	return k;
 }
 
 static void link_free(struct link *k)
