@@ -34,7 +34,7 @@ struct amount {
 
 static inline struct amount amount(uint64_t bytes)
 {
-	struct amount a;
+	struct amount a = {""};
 	amount_write(a.text, bytes);
 	return a;
 }
