@@ -43,8 +43,8 @@
  *                     compare (--verify), serve (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), shared (names and locks), part (DST.fcopy-part),
- *                     acquire (continue it or begin), journal, left (by killed copies:
- *                     part_examine), remove
+ *                     acquire (continue it or begin), trust (whose is it?), journal, left (by
+ *                     killed copies: part_examine), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), place (a name
  *                     in a directory), source (opens SRC, and operands that are not paths),
  *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes

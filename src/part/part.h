@@ -172,7 +172,7 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 	return -err;
 }
 
-/* private.c: the questions of trust, which acquire.c and left.c ask. */
+/* trust.c: the questions of trust, which acquire.c and left.c ask. */
 enum part_whose {
 	PART_OURS,
 	PART_OTHER_USER,
