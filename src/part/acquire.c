@@ -7,7 +7,6 @@
  *
  * If it is gone, or its files cannot be seen yet, all of this starts again.
  */
-#define _GNU_SOURCE
 #include "io/result.h"
 #include "io/system.h"
 #include "left.h"

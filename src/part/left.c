@@ -12,7 +12,6 @@
  * A temporary file has no lock: one more call for each file would slow down the only storage that
  * has such files, which is mostly remote, and locks prove nothing there.
  */
-#define _GNU_SOURCE
 #include "left.h"
 #include "io/io.h"
 #include "io/system.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements part.h: how a part comes into being, what it notes, and how it goes.
  */
-#define _GNU_SOURCE
 #include "part.h"
 #include "io/hash.h"
 #include "io/io.h"

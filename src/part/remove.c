@@ -3,7 +3,6 @@
  * whatever the depth: what is deeper than DEPTH levels is moved up to the first. A full disk may
  * refuse that (btrfs), but the levels above free some space.
  */
-#define _GNU_SOURCE
 #include "io/io.h"
 #include "io/libc.h"
 #include "left.h"

@@ -3,7 +3,6 @@
  * and locks; and what machines that share a file system do not see of each other: the locks of some
  * mounts; and for a while, which names are new, and which are gone.
  */
-#define _GNU_SOURCE
 #include "io/libc.h"
 #include "io/system.h"
 #include "private.h"

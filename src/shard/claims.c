@@ -6,7 +6,6 @@
  * directory. It asks the server about a file when it locks it: so a file that was claimed is not
  * empty when the chunk, or the list, is complete. And it asks the server when it creates a name.
  */
-#define _GNU_SOURCE
 #include "job.h"
 #include "source/reader.h"
 

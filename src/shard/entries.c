@@ -2,7 +2,6 @@
  * The chunks of a tree are the batches of a walk, which copies their entries as those of any tree.
  * A thread that finds nothing else to do claims the next chunk.
  */
-#define _GNU_SOURCE
 #include "copy/copy.h"
 #include "endpoints/error.h"
 #include "job.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One file: ranges of it are the chunks, which the processes write into one `data`.
  */
-#define _GNU_SOURCE
 #include "copy/copy.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"

@@ -3,7 +3,6 @@
  * two walks of what the list has: the first one makes hard links, and gives large files their
  * attributes; in the second one the directories end.
  */
-#define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "io/hash.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The states of a job, as job.h shows them: first, enters it; then settles, and commits.
  */
-#define _GNU_SOURCE
 #include "job.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"

@@ -5,7 +5,6 @@
  * Each thread fills another chunk (read.c). The names of a file with hard links are collected
  * until the end: one of them is an entry, the others go to share.links.
  */
-#define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "io/words.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reads the list of a tree: its chunks, and their lines as a tree of directories.
  */
-#define _GNU_SOURCE
 #include "io/hash.h"
 #include "io/words.h"
 #include "tree.h"

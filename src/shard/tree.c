@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A new tree that several processes copy: job.h shows the protocol.
  */
-#define _GNU_SOURCE
 #include "tree.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"

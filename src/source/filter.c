@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Patterns and lists of names that decide which entries are copied.
  */
-#define _GNU_SOURCE
 #include "filter.h"
 
 #include <errno.h>

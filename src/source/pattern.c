@@ -5,7 +5,6 @@
  * A place is followed by one character of the pattern; the stars before that character make the
  * place keep what it has reached.
  */
-#define _GNU_SOURCE
 #include "filter.h"
 
 #include <fnmatch.h>

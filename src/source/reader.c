@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements reader.h.
  */
-#define _GNU_SOURCE
 #include "reader.h"
 #include "io/io.h"
 

@@ -7,7 +7,6 @@
  * Each thread has one private directory at a time. It lasts until the thread has finished its item
  * of the pool, so that the names of one item share it.
  */
-#define _GNU_SOURCE
 #include "displace.h"
 #include "entry.h"
 #include "report.h"

@@ -3,7 +3,6 @@
  * the source, which is much faster than to copy them. Then it looks up the size of each file. Only
  * if the caller wants it, and if the copy takes long.
  */
-#define _GNU_SOURCE
 #include "copy/move.h"
 #include "directory.h"
 #include "report.h"

@@ -2,7 +2,6 @@
  * The end of an operand that names a directory: a new tree gets its name, or it is kept as
  * DST.fcopy-part, or it is removed.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/error.h"
 #include "io/io.h"

@@ -2,7 +2,6 @@
  * A directory that is being copied: its memory, its attributes, its flush, and its end when
  * everything below it is finished.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/endpoint.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements displace.h.
  */
-#define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/slot.h"

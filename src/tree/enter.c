@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Enters a subdirectory of the source: opens or creates its copy.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
 #include "entry.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Copies one name: opens it without following a symlink, and copies what the open descriptor is.
  */
-#define _GNU_SOURCE
 #include "entry.h"
 #include "directory.h"
 #include "displace.h"

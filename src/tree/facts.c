@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What is known of an entry: see entry.h.
  */
-#define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/slot.h"

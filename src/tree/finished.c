@@ -2,7 +2,6 @@
  * The name of DST proves nothing: SRC, DST or the options may have changed
  * since the copy was complete. So DST is compared with SRC.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/error.h"
 #include "entry.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One more name for a file that was copied.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"

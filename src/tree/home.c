@@ -3,7 +3,6 @@
  * publishes as DST.fcopy-part; or, where directories cannot be moved to another one, beside its
  * final name; or under it.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/replace.h"
 #include "endpoints/slot.h"

@@ -4,7 +4,6 @@
  * /proc/self/mountinfo shows which directory of which file system each mount is of: proc(5). It is
  * read once, and again when poll(2) reports that a mount has changed.
  */
-#define _GNU_SOURCE
 #include "io/io.h"
 #include "io/libc.h"
 #include "root.h"

@@ -7,7 +7,6 @@
  * A file that is deleted during the copy can leave its inode number to a new one: the time of birth
  * distinguishes the two, or their size and mtime where the file system has no such time.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"

@@ -6,7 +6,6 @@
  * another boot, power may have been cut since: then a file that was written after the marker is
  * compared by its bytes, because its size and time may be right while its blocks are lost.
  */
-#define _GNU_SOURCE
 #include "copy/copy.h"
 #include "directory.h"
 #include "displace.h"

@@ -2,7 +2,6 @@
  * --delete: removes what SRC lacks, and what has another type there. Nothing is removed that was
  * exchanged since, contains SRC, is mounted, or is protected by a filter.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"

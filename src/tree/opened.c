@@ -5,7 +5,6 @@
  * thread that needs one opens it again. A name can have been exchanged since: what it names now
  * must be the same inode.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "io/io.h"
 

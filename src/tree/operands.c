@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the operands of a tree name, and what is refused before anything is created.
  */
-#define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "part/part.h"

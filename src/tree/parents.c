@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * --parents: see root.h.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/attributes.h"
 #include "io/io.h"

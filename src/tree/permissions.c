@@ -3,7 +3,6 @@
  * source's. Read-only ones of this user: w and x of the owner are added, so that no other user can
  * enter. After a SIGKILL they stay until the next copy sets the mode of SRC.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/attributes.h"
 #include "io/io.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The stack of work, what threads take from it, and what each thread has for its files.
  */
-#define _GNU_SOURCE
 #include "pool.h"
 #include "copy/move.h"
 #include "report.h"

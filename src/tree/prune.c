@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Removes from a part what its source does not have any more.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "io/hash.h"
 #include "report.h"

@@ -2,7 +2,6 @@
  * A regular file of a tree: opens its destination, which must be what an option has seen, copies
  * it, and decides again if DST has become something else.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
 #include "entry.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a tree reports: failures and warnings.
  */
-#define _GNU_SOURCE
 #include "report.h"
 #include "endpoints/error.h"
 #include "part/part.h"

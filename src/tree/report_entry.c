@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The paths of entries; what a caller gets for each entry (report_entries), and for each SRC.
  */
-#define _GNU_SOURCE
 #include "report.h"
 
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * complete, and what their sources were: a file is copied again unless its source still has the
  * same size, mtime and ctime. What the journal does not prove is compared: see part/part.h.
  */
-#define _GNU_SOURCE
 #include "resume.h"
 #include "io/io.h"
 #include "report.h"

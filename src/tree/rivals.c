@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Implements rivals.h.
  */
-#define _GNU_SOURCE
 #include "rivals.h"
 #include "endpoints/error.h"
 #include "io/io.h"

@@ -2,7 +2,6 @@
  * The directory that an operand names: a new one is built under a temporary name and renamed, an
  * existing one is merged into.
  */
-#define _GNU_SOURCE
 #include "root.h"
 #include "directory.h"
 #include "displace.h"

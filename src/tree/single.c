@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A SRC that is not a directory.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "entry.h"
 #include "io/io.h"

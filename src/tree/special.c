@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Symlinks, FIFOs, sockets and devices: created like the source's, never opened.
  */
-#define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
 #include "entry.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The threads of a tree: measures what each does, for the tuner, starts them and ends them.
  */
-#define _GNU_SOURCE
 #include "copy/move.h"
 #include "directory.h"
 #include "report.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The operands: what each SRC is, and how it is copied.
  */
-#define _GNU_SOURCE
 #include "copy/copy.h"
 #include "directory.h"
 #include "displace.h"

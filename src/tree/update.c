@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
-#define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "entry.h"
 #include "io/io.h"

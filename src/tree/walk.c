@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reads directories piece by piece, and copies the names in them.
  */
-#define _GNU_SOURCE
 #include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
