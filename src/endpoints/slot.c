@@ -186,18 +186,24 @@ int slot_displace(int dir, const char *name, bool link, char drawn[TEMPORARY_SIZ
 	return r;
 }
 
+void slot_look(struct slot *s, int dir, const char *as)
+{
+	struct stat st;
+	if (!HOW_IS(s, HOW_INVISIBLE) && fstatat(dir, as, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		slot_note(s, &st);
+}
+
 /* HOW_SWAP: the old entry gets a drawn name. */
 static int make_swapped(struct slot *s, int dir, const char *as, slot_maker *make, void *arg,
 			const char *made, struct failure *fail)
 {
-	struct stat st;
 	int r = slot_displace(dir, as, false, s->name, fail);
 	if (r < 0)
 		return r;
 	*fail = (struct failure){made, STEP_MAKE};
 	r = make(dir, as, arg);
-	if (r >= 0 && fstatat(dir, as, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		slot_note(s, &st);
+	if (r >= 0)
+		slot_look(s, dir, as);
 	return r;
 }
 
@@ -279,8 +285,8 @@ static void drop_visible(struct slot *s, int dir, const char *as)
 	const bool ours = is_ours(s, dir, as);
 	if (s->fd)
 		(void)slot_close(s);
-	if (ours)
-		unlinkat(dir, as, 0);
+	if (ours && unlinkat(dir, as, 0) < 0 && !s->is.file && errno == EISDIR)
+		unlinkat(dir, as, AT_REMOVEDIR);
 	if (s->how == HOW_SWAP)
 		give_back(s, dir, as);
 }

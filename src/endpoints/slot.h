@@ -116,6 +116,9 @@ static inline void slot_note(struct slot *s, const struct stat *st)
 	s->ino = st->st_ino;
 }
 
+/* The same for what was just made with its name, and can fail before it is complete. */
+void slot_look(struct slot *, int dir, const char *as);
+
 /* The way for these facts. Pure. */
 enum slot_how slot_choose(const struct slot_facts *);
 

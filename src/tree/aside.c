@@ -100,8 +100,10 @@ static int aside_make_in(struct slot *s, struct worker *w, const struct entry *e
 	}
 	if (r >= 0)
 		r = slot_make(s, dir, e->as, home, m->make, m->arg, m->call, fail);
-	if (r >= 0 && m->complete)
+	if (r >= 0 && m->complete) {
+		slot_look(s, dir, e->as);
 		r = m->complete(s->home, slot_name(s, e->as), m->arg, fail);
+	}
 	return r < 0 ? r : slot_commit(s, dir, e->as, fail);
 }
 

@@ -205,3 +205,23 @@ no_entry() {
 	attempt 1 EIO c
 	mentions "c: fchownat: Input/output error"
 }
+
+@test "a symlink or FIFO that cannot get its owner is absent, and an old one is unchanged" {
+	need_root
+	mkdir s
+	ln -s new s/link
+	mkfifo s/fifo
+	random s/f 1000
+	install -d -o 65534 -g 65534 d
+	chmod 777 .
+	as_nobody 1 -rT --preserve=ownership --keep-going s d
+	mentions "d/link: fchownat: Operation not permitted"
+	[ -z "$(ls -A d)" ]
+	as_nobody 1 -r --preserve=ownership --keep-going s t
+	[ -z "$(ls -A t)" ]
+	ln -s old d/link
+	chown -h 65534:65534 d/link
+	as_nobody 1 -rT --preserve=ownership --keep-going s d
+	[ "$(ls -A d)" = link ]
+	[ "$(readlink d/link)" = old ]
+}
