@@ -64,14 +64,24 @@ void directory_unref(struct directory *d)
 
 int directory_reopen(const struct directory *d)
 {
-	int parent = d->parent ? directory_reopen(d->parent) : -1;
-	if (d->parent && parent < 0)
-		return parent;
-	int fd = d->parent ? openat(parent, d->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-			   : fcntl(d->dst, F_DUPFD_CLOEXEC, 0);
-	int err = errno;
-	if (d->parent)
-		close(parent);
+	const struct directory *top = d;
+	size_t depth = 0;
+	for (; top->parent; top = top->parent)
+		depth++;
+	/* The owner of SRC decides how deep it is: the stack would be too small. */
+	const struct directory **way = calloc(depth + 1, sizeof(*way));
+	if (!way)
+		return -ENOMEM;
+	for (size_t i = depth; i > 0; d = d->parent)
+		way[--i] = d;
+	int fd = fcntl(top->dst, F_DUPFD_CLOEXEC, 0), err = errno;
+	for (size_t i = 0; fd >= 0 && i < depth; i++) {
+		const int above = fd;
+		fd = openat(above, way[i]->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		err = errno;
+		close(above);
+	}
+	free(way);
 	return fd < 0 ? -err : fd;
 }
 
