@@ -154,7 +154,7 @@ unguarded_pipe() {
 	mkdir s
 	seq 50 | sed 's,^,s/,' | xargs touch
 	random s/large 2000000
-	strace -D -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=10000 \
+	strace -D -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=30000 \
 		"$FCOPY" -r -j1 --limit-rate=200K s d &
 	pid=$!
 	await is_fcopy
