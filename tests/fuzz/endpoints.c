@@ -39,7 +39,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 
 static void check_connection(struct endpoint *e, int r)
 {
-	const struct fcopy_options options = {.api = FCOPY_API, .mode = NULL};
+	static const struct fcopy_options options = {.api = FCOPY_API, .mode = NULL};
 	struct fcopy_error error = {0};
 	e->options = &options;
 	MUST(e->fd == -1);
