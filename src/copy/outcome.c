@@ -3,34 +3,16 @@
  */
 #include "outcome.h"
 
-static const struct fcopy_count_row rows[FCOPY_COUNTS] = {
-    [FCOPY_COUNT_FILES] = {"files", "files", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_DIRECTORIES] = {"directories", "directories", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_SYMLINKS] = {"symlinks", "symlinks", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_SPECIALS] = {"specials", "special files", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_HARD_LINKS] = {"hard_links", "hard links", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_SKIPPED] = {"skipped", "skipped", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_REUSED] = {"reused", "reused", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_UNCHANGED] = {"unchanged", "unchanged", FCOPY_UNIT_COPIES},
-    [FCOPY_COUNT_REPAIRED] = {"repaired", "repaired", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_DELETED] = {"deleted", "deleted", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_EXCLUDED] = {"excluded", "excluded", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_VANISHED] = {"vanished", "vanished", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_CHANGED] = {"changed", "changed", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_CLONED] = {"cloned", "cloned", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_FAILED] = {"failed", "failed", FCOPY_UNIT_ENTRIES},
-    [FCOPY_COUNT_BYTES] = {"bytes", "bytes", FCOPY_UNIT_BYTES},
-    [FCOPY_COUNT_DATA] = {"data", "data", FCOPY_UNIT_BYTES},
-    [FCOPY_COUNT_HOLES] = {"holes", "holes", FCOPY_UNIT_BYTES},
-    [FCOPY_COUNT_RESUMED] = {"resumed", "resumed", FCOPY_UNIT_BYTES},
-};
+#define ROW(count, key, label, unit, sums) [FCOPY_COUNT_##count] = {key, label, FCOPY_UNIT_##unit},
+
+static const struct fcopy_count_row outcome_rows[FCOPY_COUNTS] = {OUTCOME_COUNTS(ROW)};
 
 const struct fcopy_count_row *fcopy_counts(void)
 {
-	return rows;
+	return outcome_rows;
 }
 
-static const char *main_engine(const struct fcopy_step *step, size_t n)
+static const char *outcome_main_engine(const struct fcopy_step *step, size_t n)
 {
 	const struct fcopy_step *most = NULL;
 	for (; n > 0; n--, step++)
@@ -50,10 +32,10 @@ void outcome_take(struct outcome *o, const struct fcopy_report *r, bool complete
 	o->holes = r->holes;
 	o->resumed = r->resumed;
 	o->cloned = r->cloned;
-	o->engine = main_engine(r->step, r->steps);
+	o->engine = outcome_main_engine(r->step, r->steps);
 }
 
-static enum fcopy_count count_of_copy(mode_t type)
+static enum fcopy_count outcome_count_of(mode_t type)
 {
 	switch (type) {
 	case 0: /* a stream */
@@ -69,7 +51,7 @@ void outcome_count(const struct outcome *o, uint64_t count[FCOPY_COUNTS])
 	count[FCOPY_COUNT_CHANGED] += o->changed;
 	switch (o->action) {
 	case FCOPY_ACTION_COPIED:
-		count[count_of_copy(o->type)] += !o->rest;
+		count[outcome_count_of(o->type)] += !o->rest;
 		count[FCOPY_COUNT_BYTES] += o->bytes;
 		count[FCOPY_COUNT_DATA] += o->data;
 		count[FCOPY_COUNT_HOLES] += o->holes;

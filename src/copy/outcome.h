@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * What was done with one entry of a tree, or with one file. Each entry makes one outcome, and so
- * does each removal by a mirror. outcome_count() is the only place that counts.
+ * does each removal by a mirror. outcome_count() is the only place that counts. The table of counts
+ * is here, and says to which sums a count belongs.
  */
 #ifndef COPY_OUTCOME_H
 #define COPY_OUTCOME_H
@@ -36,6 +37,52 @@ struct outcome {
 /* Takes what the report of a file says; its bytes only if the copy is complete. */
 void outcome_take(struct outcome *, const struct fcopy_report *, bool complete);
 void outcome_count(const struct outcome *, uint64_t count[FCOPY_COUNTS]);
+
+/* Sums of counts. */
+enum sum {
+	SUM_NAMES = 1 << 0,     /* names that the run made or replaced, but no directories */
+	SUM_UNFLUSHED = 1 << 1, /* of these: without a flush, which a file gets from its endpoint */
+	SUM_SETTLED = 1 << 2,   /* entries, but no directories, that are in DST as they should be */
+	SUM_CHANGES = 1 << 3,   /* what the run made, repaired or removed */
+	SUM_HELD = 1 << 4,      /* what an unfinished copy consists of */
+};
+
+#define SUMS_OF_NEW   (SUM_NAMES | SUM_SETTLED | SUM_CHANGES | SUM_HELD)
+#define SUMS_OF_OTHER (SUMS_OF_NEW | SUM_UNFLUSHED)
+
+/* clang-format off */
+/* X(FCOPY_COUNT_…, its key, its label, FCOPY_UNIT_…, the sums that it is part of) */
+#define OUTCOME_COUNTS(X) \
+	X(FILES, "files", "files", COPIES, SUMS_OF_NEW) \
+	X(DIRECTORIES, "directories", "directories", COPIES, SUM_CHANGES | SUM_HELD) \
+	X(SYMLINKS, "symlinks", "symlinks", COPIES, SUMS_OF_OTHER) \
+	X(SPECIALS, "specials", "special files", COPIES, SUMS_OF_OTHER) \
+	X(HARD_LINKS, "hard_links", "hard links", COPIES, SUMS_OF_OTHER) \
+	X(SKIPPED, "skipped", "skipped", COPIES, SUM_SETTLED) \
+	X(REUSED, "reused", "reused", COPIES, SUM_HELD) \
+	X(UNCHANGED, "unchanged", "unchanged", COPIES, SUM_SETTLED) \
+	X(REPAIRED, "repaired", "repaired", ENTRIES, SUM_CHANGES) \
+	X(DELETED, "deleted", "deleted", ENTRIES, SUM_CHANGES) \
+	X(EXCLUDED, "excluded", "excluded", ENTRIES, 0) \
+	X(VANISHED, "vanished", "vanished", ENTRIES, 0) \
+	X(CHANGED, "changed", "changed", ENTRIES, 0) \
+	X(CLONED, "cloned", "cloned", ENTRIES, 0) \
+	X(FAILED, "failed", "failed", ENTRIES, 0) \
+	X(BYTES, "bytes", "bytes", BYTES, 0) \
+	X(DATA, "data", "data", BYTES, 0) \
+	X(HOLES, "holes", "holes", BYTES, 0) \
+	X(RESUMED, "resumed", "resumed", BYTES, 0)
+/* clang-format on */
+
+static inline uint64_t outcome_sum(const uint64_t count[FCOPY_COUNTS], enum sum sum)
+{
+#define SUMS(count, key, label, unit, sums) [FCOPY_COUNT_##count] = (sums),
+	static const unsigned of[FCOPY_COUNTS] = {OUTCOME_COUNTS(SUMS)};
+	uint64_t all = 0;
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		all += of[i] & sum ? count[i] : 0;
+	return all;
+}
 
 /* The entry became another name of a copy. */
 static inline void outcome_link(struct outcome *o, const struct stat *st)

@@ -2,6 +2,7 @@
  * Messages about trees and several sources.
  */
 #include "cli/cli.h"
+#include "copy/outcome.h"
 #include "hint.h"
 #include "part/part.h"
 #include "report.h"
@@ -100,10 +101,7 @@ struct contents {
 
 static struct contents contents_of(const struct fcopy_operand *o)
 {
-	const uint64_t *n = o->count;
-	const uint64_t entries = n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_DIRECTORIES] +
-				 n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS] +
-				 n[FCOPY_COUNT_HARD_LINKS] + n[FCOPY_COUNT_REUSED];
+	const uint64_t *n = o->count, entries = outcome_sum(n, SUM_HELD);
 	struct contents c;
 	snprintf(c.text, sizeof(c.text), "%" PRIu64 " %s (%s)", entries,
 		 entries == 1 ? "entry" : "entries",
@@ -275,7 +273,7 @@ static void print_counts(const struct cli *cli, const struct fcopy_tree_report *
 	const uint64_t *n = r->count;
 	const bool dry = cli->tree.dry_run;
 	fputs(dry ? "fcopy: dry run: " : "fcopy: ", stderr);
-	print_number(NULL, n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS],
+	print_number(NULL, outcome_sum(n, SUM_NAMES) - n[FCOPY_COUNT_HARD_LINKS],
 		     dry ? " would be copied" : " copied");
 	if (cli->tree.update || cli->tree.delete_extra || n[FCOPY_COUNT_UNCHANGED] > 0)
 		print_number(", ", n[FCOPY_COUNT_UNCHANGED], " unchanged");

@@ -13,13 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static uint64_t finished_differences(const struct fcopy_tree_report *found)
-{
-	const uint64_t *n = found->count;
-	return n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_DIRECTORIES] + n[FCOPY_COUNT_SYMLINKS] +
-	       n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] + n[FCOPY_COUNT_REPAIRED];
-}
-
 /* The source and the options are those of the killed run, which has set the times of all files:
  * then they prove what the bytes would. */
 static bool finished_has_times(const struct building *r)
@@ -60,7 +53,7 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	const int err = rehearsed.dst < 0 ? errno : 0;
 	const bool complete = err == 0 &&
 			      root_rehearse(&rehearsed, each ? FLUSH_EACH : FLUSH_NONE) == 0 &&
-			      finished_differences(found) == 0;
+			      outcome_sum(found->count, SUM_CHANGES) == 0;
 	links_free(other.links);
 	for (int i = 0; i < SETS; i++)
 		inodes_free(&other.set[i]);
@@ -94,7 +87,7 @@ static int finished_compare(const struct building *r)
 	int complete = finished_walk(r, o->hard_links, &found);
 	const uint64_t unlinked = found.count[FCOPY_COUNT_HARD_LINKS];
 	const bool again = complete == 0 && unlinked > 0 &&
-			   finished_differences(&found) == unlinked;
+			   outcome_sum(found.count, SUM_CHANGES) == unlinked;
 	if (again) /* a name that is missing would be a link, too */
 		complete = lseek(r->from->fd, 0, SEEK_SET) < 0 ? root_fail(r, "lseek", errno)
 							       : finished_walk(r, false, &found);

@@ -363,11 +363,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 static void mirror_flush(struct tree *t, const struct directory *root)
 {
 	const struct mirror *m = &t->mirror;
-	const uint64_t *n = t->report->count;
-	const bool changed = n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] +
-				 n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] +
-				 n[FCOPY_COUNT_REPAIRED] + n[FCOPY_COUNT_DELETED] >
-			     0;
+	const bool changed = outcome_sum(t->report->count, SUM_CHANGES) > 0;
 	const int r = changed || m->unflushed ? system_sync(root->dst) : 0;
 	if (r < 0)
 		tree_fail(t, "syncfs", root->dst_path, -r);

@@ -11,20 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Names that are made without a flush: only the endpoint of a regular file flushes it. */
-static uint64_t single_count_unflushed(const struct fcopy_tree_report *r)
-{
-	return r->count[FCOPY_COUNT_SYMLINKS] + r->count[FCOPY_COUNT_SPECIALS] +
-	       r->count[FCOPY_COUNT_HARD_LINKS];
-}
-
-static uint64_t single_count_finished(const struct fcopy_tree_report *r)
-{
-	return r->count[FCOPY_COUNT_FILES] + r->count[FCOPY_COUNT_SKIPPED] +
-	       r->count[FCOPY_COUNT_UNCHANGED] + r->count[FCOPY_COUNT_REPAIRED] +
-	       single_count_unflushed(r);
-}
-
 /* --parents: is the next operand copied to the same directory, which is open as `next`? If not,
  * flushes what was made in the present one, unless a flush of the next one does that, too. */
 static bool single_stays(struct tree *t, int next)
@@ -85,8 +71,8 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 		return r;
 	const uint64_t failed = report->count[FCOPY_COUNT_FAILED],
 		       vanished = report->count[FCOPY_COUNT_VANISHED];
-	const uint64_t unflushed = single_count_unflushed(report),
-		       finished = single_count_finished(report);
+	const uint64_t unflushed = outcome_sum(report->count, SUM_UNFLUSHED),
+		       settled = outcome_sum(report->count, SUM_SETTLED);
 	t->root.ground = (struct ground){.foreign = true,
 					 .single = true,
 					 .flush = t->options->copy.fsync ? FLUSH_FILES
@@ -97,10 +83,10 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 				      .follow = src->follow});
 	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
-	t->unflushed |= single_count_unflushed(report) > unflushed;
+	t->unflushed |= outcome_sum(report->count, SUM_UNFLUSHED) > unflushed;
 	/* A signal that came after the commit has nothing left to stop. */
 	t->root.committed = report->count[FCOPY_COUNT_FAILED] == failed &&
-			    single_count_finished(report) > finished;
+			    outcome_sum(report->count, SUM_SETTLED) > settled;
 	close(t->singles->src);
 	t->singles->src = -1;
 	return t->root.committed ? 0 : -EIO;

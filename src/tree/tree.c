@@ -44,21 +44,15 @@ static bool tree_was_made(struct tree *t, const struct operand *src, const struc
 	       !(links && st.st_nlink > 1) && inodes_has(&t->set[SET_MADE], &st);
 }
 
-static uint64_t tree_count_copied(const struct tree *t)
-{
-	const uint64_t *n = t->report->count;
-	return n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS] +
-	       n[FCOPY_COUNT_HARD_LINKS];
-}
-
-/* Records an operand's copy for tree_was_made(). copied: what was counted before. In a dry run the
+/* Records an operand's copy for tree_was_made(). copied: SUM_NAMES before it. In a dry run the
  * old file has the name still; its other names stay when the copy replaces it. */
 static void tree_note_made(struct tree *t, const struct operand *to, uint64_t copied)
 {
 	const struct fcopy_tree_options *o = t->options;
 	struct stat st;
 	const bool replaces = o->dry_run && to->place.exists && !S_ISDIR(to->place.st.st_mode) &&
-			      to->place.st.st_nlink > 1 && tree_count_copied(t) > copied &&
+			      to->place.st.st_nlink > 1 &&
+			      outcome_sum(t->report->count, SUM_NAMES) > copied &&
 			      !o->attributes_only && !in_place_always(&o->copy);
 	if (!replaces && t->several && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -166,7 +160,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 	strcpy(t->report->dst, to.path);
 	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
-	const uint64_t copied = tree_count_copied(t);
+	const uint64_t copied = outcome_sum(t->report->count, SUM_NAMES);
 	if (!t->options->copy.resume)
 		tree_warn_about_stale(t, to.place.dir, mode);
 	if (tree_was_made(t, src, &to))
