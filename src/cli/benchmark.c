@@ -27,8 +27,7 @@ static struct fcopy_options usable_options(const struct cli *cli)
 	if (!(mode->takes & FCOPY_TAKES_REFLINK))
 		o.reflink = FCOPY_WHEN_DEFAULT;
 	/* The copy may share blocks of SRC. */
-	if (mode->engine &&
-	    (strcmp(mode->engine, "reflink") == 0 || strcmp(mode->engine, "copy_file_range") == 0))
+	if (mode_uses(mode, "reflink") || mode_uses(mode, "copy_file_range"))
 		o.preallocate = FCOPY_WHEN_DEFAULT;
 	o.no_cache &= (mode->takes & FCOPY_TAKES_NO_CACHE) != 0;
 	return o;

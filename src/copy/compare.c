@@ -3,6 +3,7 @@
  * copy of a stream with the checksum of what was written.
  */
 #include "allocate.h"
+#include "conflicts.h"
 #include "copy.h"
 #include "endpoints/error.h"
 #include "io/hash.h"
@@ -326,8 +327,7 @@ int verify_copy(struct copy *c)
 /* A clone is one call for the whole file. */
 static bool clones_only(const struct copy *c)
 {
-	return c->options->reflink == FCOPY_WHEN_ALWAYS ||
-	       (c->mode->engine && strcmp(c->mode->engine, engine_reflink.name) == 0);
+	return c->options->reflink == FCOPY_WHEN_ALWAYS || mode_uses(c->mode, engine_reflink.name);
 }
 
 /* Is st_size where reads end? Files of procfs and sysfs report another size. */

@@ -117,9 +117,9 @@ static const struct conflict excludes[] = {
 #define NEEDS    (sizeof(needs) / sizeof(*needs))
 #define EXCLUDES (sizeof(excludes) / sizeof(*excludes))
 
-static bool mode_runs(const struct fcopy_options *o, const char *engine)
+bool mode_uses(const struct fcopy_mode *mode, const char *engine)
 {
-	return o->mode && o->mode->engine && strcmp(o->mode->engine, engine) == 0;
+	return mode && mode->engine && strcmp(mode->engine, engine) == 0;
 }
 
 void given_add(struct given_set *set, const struct fcopy_options *o,

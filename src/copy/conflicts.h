@@ -33,9 +33,9 @@
 	  o->reflink == FCOPY_WHEN_ALWAYS) \
 	X(RESUME, "resume", NULL, o->resume) \
 	X(SHARD, "shard", NULL, o->shard.count > 0 || o->shard.finish) \
-	X(CLONING_MODE, "mode", "cannot be combined with mode 8", mode_runs(o, "reflink")) \
+	X(CLONING_MODE, "mode", "cannot be combined with mode 8", mode_uses(o->mode, "reflink")) \
 	X(SHARING_MODE, "mode", "cannot be combined with a clone or copy_file_range", \
-	  o->reflink == FCOPY_WHEN_ALWAYS || mode_runs(o, "reflink") || mode_runs(o, "copy_file_range")) \
+	  o->reflink == FCOPY_WHEN_ALWAYS || mode_uses(o->mode, "reflink") || mode_uses(o->mode, "copy_file_range")) \
 	X(SPARSE, "sparse", NULL, o->sparse != 0) \
 	X(SPARSE_ALWAYS, "sparse", "cannot be combined with --sparse=always", \
 	  o->sparse == FCOPY_WHEN_ALWAYS) \
@@ -98,6 +98,9 @@ enum given {
 	GIVEN_NOTHING,
 	GIVEN_BY_COPY(GIVEN_NAME) GIVEN_BY_TREE(GIVEN_NAME) GIVEN_BY_CALLER(GIVEN_NAME) GIVENS
 };
+
+/* Is it a mode of only this engine? NULL is auto. */
+bool mode_uses(const struct fcopy_mode *, const char *engine);
 
 struct given_set {
 	bool has[GIVENS];

@@ -72,11 +72,6 @@ static int rules_refuse(struct fcopy_error *error, const char *path, const char 
 	return r;
 }
 
-static bool mode_runs(const struct fcopy_mode *mode, const char *engine)
-{
-	return mode->engine && strcmp(mode->engine, engine) == 0;
-}
-
 /* "is not supported by mode 2 sendfile: use mode 1, 3, 5 or 7" */
 static void name_modes_with(enum fcopy_takes takes, const struct fcopy_mode *mode,
 			    char detail[FCOPY_DETAIL_MAX])
@@ -289,11 +284,11 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {lacks & FCOPY_TAKES_STREAM_DST, "mode", ANY, ~STREAM, detail, use_auto},
 	    {mode->engine && mode->threads, "mode", END_DISK | END_FILE, END_DISK | END_FILE,
 	     detail, use_auto},
-	    {o->count && mode_runs(mode, "reflink"), "count", 0, ANY, NO_LIMIT, use_auto},
+	    {o->count && mode_uses(mode, "reflink"), "count", 0, ANY, NO_LIMIT, use_auto},
 	    {o->count && clones, "count", 0, ANY, NO_LIMIT, usage},
 	    {o->verify, "verify", ANY, END_DISK | END_FILE,
 	     "cannot be verified: only a file or a block device can be read back", usage},
-	    {o->verify && mode->engine && !mode_runs(mode, engine_readwrite.name), "verify",
+	    {o->verify && mode->engine && !mode_uses(mode, engine_readwrite.name), "verify",
 	     END_DISK | END_FILE, ANY,
 	     "cannot be verified in this mode: a stream requires mode auto or readwrite", use_auto},
 	    {o->resume, "resume", END_FILE, END_FILE, NO_FILES, usage},
