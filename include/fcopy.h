@@ -363,6 +363,9 @@ enum fcopy_attribute {
 	FCOPY_ATTR_XATTR = 1 << 3,      /* extended attributes, including capabilities */
 };
 
+#define FCOPY_ATTR_ALL                                                                             \
+	(FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_XATTR)
+
 /* N processes, perhaps on N machines, make one copy of a file, or a new tree, on a file system that
  * they share. All members 0: no shards. Each process copies chunks, which no other process has
  * claimed, into DST.fcopy-part/, until none is left. The process that sees all chunks complete

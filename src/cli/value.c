@@ -66,17 +66,14 @@ int option_word_refuse(const struct option_row *row, const char *what, const cha
 #define LINKS   (1u << 31) /* no attribute of one file: hard links stay hard links */
 #define CONTEXT (1u << 30) /* of SELinux: never preserved */
 
-const struct option_word attribute_words[] = {
-    {"mode", FCOPY_ATTR_MODE, false},
-    {"ownership", FCOPY_ATTR_OWNERSHIP, false},
-    {"timestamps", FCOPY_ATTR_TIMESTAMPS, false},
-    {"links", LINKS, false},
-    {"xattr", FCOPY_ATTR_XATTR, false},
-    {"all",
-     FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_XATTR | LINKS,
-     false},
-    {"context", CONTEXT, true},
-    {.name = NULL}};
+const struct option_word attribute_words[] = {{"mode", FCOPY_ATTR_MODE, false},
+					      {"ownership", FCOPY_ATTR_OWNERSHIP, false},
+					      {"timestamps", FCOPY_ATTR_TIMESTAMPS, false},
+					      {"links", LINKS, false},
+					      {"xattr", FCOPY_ATTR_XATTR, false},
+					      {"all", FCOPY_ATTR_ALL | LINKS, false},
+					      {"context", CONTEXT, true},
+					      {.name = NULL}};
 
 /* A name may be shortened: no two begin with the same letter. */
 static unsigned attribute_bits(const char *name, size_t length)

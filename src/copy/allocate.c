@@ -2,6 +2,7 @@
  * The destination's blocks: allocated before the first byte, or released where nothing was written.
  */
 #include "allocate.h"
+#include "conflicts.h"
 #include "copy.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
@@ -54,7 +55,7 @@ static int allocate(struct copy *c, off_t start, off_t end, bool required)
 			continue;
 		/* A full disk fails the copy anyway: better now. Anything else, such as EPERM from
 		 * a container's filter, only costs time. */
-		bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO;
+		bool full = io_is_full(errno) || errno == EFBIG || errno == EIO;
 		if (!full && !required && errno != EINTR)
 			return 0;
 		return error_call(&c->report->error, "fallocate", c->dst.path, errno);
@@ -169,8 +170,8 @@ static uint64_t data_left(const struct copy *c)
 static bool may_clone(const struct copy *c)
 {
 	struct stat dst;
-	return c->mode->engine && strcmp(c->mode->engine, engine_copy_file_range.name) == 0 &&
-	       fstat(c->dst.fd, &dst) == 0 && dst.st_dev == c->src.st.st_dev;
+	return mode_uses(c->mode, engine_copy_file_range.name) && fstat(c->dst.fd, &dst) == 0 &&
+	       dst.st_dev == c->src.st.st_dev;
 }
 
 /* The bytes that the caller may still allocate on the file system of fd; false: unknown. */

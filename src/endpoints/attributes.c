@@ -2,6 +2,7 @@
  * Owner, group, mode, times, ACLs and extended attributes of a file: those of SRC.
  */
 #include "attributes.h"
+#include "io/hash.h"
 #include "replace.h"
 
 #include <stdio.h>
@@ -205,6 +206,13 @@ static unsigned attributes_read_back(struct applying *a, unsigned set)
 bool attributes_may_be_old(const struct endpoint *dst)
 {
 	return file_of(dst)->keep_part || endpoint_old(dst) == OLD_OVERWRITTEN;
+}
+
+uint64_t attributes_sum(int fd, const struct stat *st)
+{
+	const int64_t stat[] = {st->st_mode, st->st_uid, st->st_gid, st->st_mtim.tv_sec,
+				st->st_mtim.tv_nsec};
+	return sum_add(xattr_sum(fd), stat, sizeof(stat));
 }
 
 int attributes_fail_stored(enum fcopy_attribute which, const char *path, struct fcopy_error *e)

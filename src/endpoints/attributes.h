@@ -70,7 +70,7 @@ int xattr_copy_all(const struct xattr_file *src, const char *list, ssize_t n,
 /* Is it certain that the file has no attribute that is compared? false: it has one, or the kernel
  * lacks listxattrat(2), Linux 6.13. */
 bool xattr_lacks(int dir, const char *name, bool follow);
-/* A checksum of those that are compared: has a repair changed one? */
+/* A checksum of those that are compared. */
 uint64_t xattr_sum(int fd);
 
 /* ACLs as permissions. */
@@ -115,6 +115,9 @@ int attributes_apply(struct attributes_pair *, unsigned preserve, attributes_los
 		     void *arg);
 /* May the file that is open as dst have attributes of an old one, or of an earlier attempt? */
 bool attributes_may_be_old(const struct endpoint *dst);
+/* A checksum of all that a copy can get of its source, except for the time of access: has a repair
+ * changed one? st: of the open file. */
+uint64_t attributes_sum(int fd, const struct stat *st);
 /* The error for an attribute that was read back as another one. Returns -errno. */
 int attributes_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_error *);
 

@@ -162,11 +162,9 @@ void directory_repair(struct worker *w, struct directory *d, struct outcome *o)
 	if (!news && o->action == FCOPY_ACTION_UNCHANGED && fstat(d->dst, &now) == 0 &&
 	    !directory_differs(w->tree, d, &now, ~0U))
 		return;
-	const uint64_t sum = news ? xattr_sum(d->dst) : 0;
+	const uint64_t sum = news ? attributes_sum(d->dst, &d->was) : 0;
 	directory_set_attributes(w, d);
-	if (news && fstat(d->dst, &after) == 0 && after.st_mode == d->was.st_mode &&
-	    after.st_uid == d->was.st_uid && after.st_gid == d->was.st_gid &&
-	    same_mtime(&after, &d->was) && xattr_sum(d->dst) == sum)
+	if (news && fstat(d->dst, &after) == 0 && attributes_sum(d->dst, &after) == sum)
 		o->action = FCOPY_ACTION_UNCHANGED;
 }
 

@@ -94,12 +94,6 @@ static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 	       (!w->tree->root.compares || resume_flush(w, e));
 }
 
-static bool update_differs(const struct stat *now, const struct stat *was)
-{
-	return now->st_mode != was->st_mode || now->st_uid != was->st_uid ||
-	       now->st_gid != was->st_gid || !same_mtime(now, was);
-}
-
 /* Sets the attributes that differ. Returns 1; 0 if the entry must be replaced instead: other names
  * of its inode may belong to snapshots, and attributes of symlinks and special files are set when
  * they are made; or -errno, reported. */
@@ -133,11 +127,10 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	int again = update_reopen(dst);
 	if (again < 0)
 		return 0;
-	const uint64_t sum = xattr_sum(again);
+	const uint64_t sum = attributes_sum(again, old);
 	int lost = preserve_open(w, e, fd, again, st);
 	/* Not what was tried: a time or an owner may be one that DST cannot store. */
-	if (lost == 0 &&
-	    (fstat(again, &named) < 0 || update_differs(&named, old) || xattr_sum(again) != sum))
+	if (lost == 0 && (fstat(again, &named) < 0 || attributes_sum(again, &named) != sum))
 		w->outcome->action = FCOPY_ACTION_REPAIRED;
 	close(again);
 	return lost < 0 ? lost : 1;

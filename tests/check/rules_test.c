@@ -22,51 +22,60 @@ static void begin(void)
 enum entry_point { COPY, TREE, SERVE };
 static const char *const entry_names[] = {"fcopy_copy", "fcopy_tree", "fcopy_serve"};
 
+static const uint64_t one = 1;
+
 static const struct refused {
 	enum entry_point by;
 	const char *dst, *mode, *option;
-	struct fcopy_options options;
+	struct fcopy_tree_options options; /* recursive, too */
 } refused[] = {
-    {COPY, "dst", "auto", "inplace", {.in_place = FCOPY_WHEN_ALWAYS, .resume = true}},
-    {COPY, "dst", "auto", "inplace", {.in_place = FCOPY_WHEN_ALWAYS, .no_clobber = true}},
-    {COPY, "dst", "auto", "reflink", {.reflink = FCOPY_WHEN_ALWAYS, .sparse = FCOPY_WHEN_AUTO}},
-    {COPY, "dst", "auto", "reflink", {.reflink = FCOPY_WHEN_ALWAYS, .no_cache = true}},
+    {COPY, "dst", "auto", "inplace", {.copy.in_place = FCOPY_WHEN_ALWAYS, .copy.resume = true}},
+    {COPY, "dst", "auto", "inplace", {.copy.in_place = FCOPY_WHEN_ALWAYS, .copy.no_clobber = true}},
+    {COPY,
+     "dst",
+     "auto",
+     "reflink",
+     {.copy.reflink = FCOPY_WHEN_ALWAYS, .copy.sparse = FCOPY_WHEN_AUTO}},
+    {COPY, "dst", "auto", "reflink", {.copy.reflink = FCOPY_WHEN_ALWAYS, .copy.no_cache = true}},
     {COPY,
      "dst",
      "auto",
      "preallocate",
-     {.preallocate = FCOPY_WHEN_ALWAYS, .sparse = FCOPY_WHEN_ALWAYS}},
-    {COPY, "dst", "auto", "count", {.reflink = FCOPY_WHEN_ALWAYS, .count = 1}},
-    {COPY, "dst", "auto", "buffer-size", {.buffer_size = 4096}},
-    {COPY, "dst", "readwrite", "buffer-size", {.buffer_size = FCOPY_BUFFER_MAX + 1}},
-    {COPY, "dst", "parallel", "threads", {.threads = FCOPY_THREADS_MAX + 1}},
-    {COPY, "dst", "sendfile", "threads", {.threads = 2}},
-    {COPY, "dst", "sendfile", "sparse", {.sparse = FCOPY_WHEN_AUTO}},
-    {COPY, "dst", "sendfile", "reflink", {.reflink = FCOPY_WHEN_NEVER}},
-    {COPY, "dst", "sendfile", "no-cache", {.no_cache = true}},
-    {COPY, "dst", "auto", "timeout", {.timeout_ms = 1000}},
-    {COPY, "tcp:127.0.0.1:1", "auto", "force", {.force = true}},
-    {COPY, "tcp:127.0.0.1:1", "auto", "verify", {.verify = true}},
-    {COPY, "tcp:127.0.0.1:1", "auto", "fsync", {.fsync = true}},
-    {TREE, "new", "auto", "inplace", {.in_place = FCOPY_WHEN_AUTO, .no_clobber = true}},
-    {TREE, "new", "auto", "inplace", {.in_place = FCOPY_WHEN_ALWAYS, .resume = true}},
-    {TREE, "new", "auto", "count", {.count = 1}},
-    {TREE, "new", "auto", "size", {.expected_size = 1}},
-    {TREE, "new", "auto", "benchmark", {.scratch = true}},
-    {TREE, "new", "sendfile", "buffer-size", {.buffer_size = 4096}},
-    {TREE, "new", "sendfile", "threads", {.threads = FCOPY_THREADS_MAX + 1}},
-    {TREE, "-", "auto", "recursive", {.force = true}},
-    {SERVE, "tcp-listen:0", "auto", "size", {.expected_size = 1}},
-    {SERVE, "tcp-listen:0", "auto", "preserve", {.preserve = FCOPY_ATTR_MODE}},
-    {SERVE, "tcp-listen:0", "auto", "no-clobber", {.no_clobber = true}},
-    {SERVE, "tcp-listen:0", "auto", "threads", {.threads = 2}},
-    {SERVE, "dst", "auto", "keep-listening", {.force = true}},
-    {SERVE, "http-listen:0", "auto", "size", {.expected_size = 1}},
-    {SERVE, "http-listen:0", "auto", "preserve", {.preserve = FCOPY_ATTR_MODE}},
-    {COPY, "http-listen:0", "auto", "size", {.expected_size = 1}},
-    {COPY, "http-listen:0", "auto", "force", {.force = true}},
-    {COPY, "http-listen:0", "copy_file_range", "mode", {.fsync = false}},
-    {COPY, "http-listen:0", "auto", "verify", {.verify = true}},
+     {.copy.preallocate = FCOPY_WHEN_ALWAYS, .copy.sparse = FCOPY_WHEN_ALWAYS}},
+    {COPY, "dst", "auto", "count", {.copy.reflink = FCOPY_WHEN_ALWAYS, .copy.count = 1}},
+    {COPY, "dst", "auto", "buffer-size", {.copy.buffer_size = 4096}},
+    {COPY, "dst", "readwrite", "buffer-size", {.copy.buffer_size = FCOPY_BUFFER_MAX + 1}},
+    {COPY, "dst", "parallel", "threads", {.copy.threads = FCOPY_THREADS_MAX + 1}},
+    {COPY, "dst", "sendfile", "threads", {.copy.threads = 2}},
+    {COPY, "dst", "sendfile", "sparse", {.copy.sparse = FCOPY_WHEN_AUTO}},
+    {COPY, "dst", "sendfile", "reflink", {.copy.reflink = FCOPY_WHEN_NEVER}},
+    {COPY, "dst", "sendfile", "no-cache", {.copy.no_cache = true}},
+    {COPY, "dst", "auto", "timeout", {.copy.timeout_ms = 1000}},
+    {COPY, "tcp:127.0.0.1:1", "auto", "force", {.copy.force = true}},
+    {COPY, "tcp:127.0.0.1:1", "auto", "verify", {.copy.verify = true}},
+    {COPY, "tcp:127.0.0.1:1", "auto", "fsync", {.copy.fsync = true}},
+    {TREE, "new", "auto", "inplace", {.copy.in_place = FCOPY_WHEN_AUTO, .copy.no_clobber = true}},
+    {TREE, "new", "auto", "inplace", {.copy.in_place = FCOPY_WHEN_ALWAYS, .copy.resume = true}},
+    {TREE, "new", "auto", "count", {.copy.count = 1}},
+    {TREE, "new", "auto", "size", {.copy.expected_size = 1}},
+    {TREE, "new", "auto", "benchmark", {.copy.scratch = true}},
+    {TREE, "new", "sendfile", "buffer-size", {.copy.buffer_size = 4096}},
+    {TREE, "new", "sendfile", "threads", {.copy.threads = FCOPY_THREADS_MAX + 1}},
+    {TREE, "new", "auto", "checksum", {.checksum = true}},
+    {TREE, "new", "auto", "max-delete", {.max_delete = &one}},
+    {TREE, "new", "auto", "link", {.link = true, .copy.resume = true}},
+    {TREE, "-", "auto", "recursive", {.copy.force = true}},
+    {SERVE, "tcp-listen:0", "auto", "size", {.copy.expected_size = 1}},
+    {SERVE, "tcp-listen:0", "auto", "preserve", {.copy.preserve = FCOPY_ATTR_MODE}},
+    {SERVE, "tcp-listen:0", "auto", "no-clobber", {.copy.no_clobber = true}},
+    {SERVE, "tcp-listen:0", "auto", "threads", {.copy.threads = 2}},
+    {SERVE, "dst", "auto", "keep-listening", {.copy.force = true}},
+    {SERVE, "http-listen:0", "auto", "size", {.copy.expected_size = 1}},
+    {SERVE, "http-listen:0", "auto", "preserve", {.copy.preserve = FCOPY_ATTR_MODE}},
+    {COPY, "http-listen:0", "auto", "size", {.copy.expected_size = 1}},
+    {COPY, "http-listen:0", "auto", "force", {.copy.force = true}},
+    {COPY, "http-listen:0", "copy_file_range", "mode", {.copy.fsync = false}},
+    {COPY, "http-listen:0", "auto", "verify", {.copy.verify = true}},
 };
 
 /* The error names the option, and nothing was opened, created or changed. */
@@ -76,12 +85,13 @@ START_TEST(refuses)
 	static const char *const src[] = {"src"};
 	const struct refused *x = &refused[_i];
 	const struct fcopy_error *e = x->by == TREE ? &tree.error : &report.error;
-	struct fcopy_tree_options o = {.copy = x->options, .recursive = true};
+	struct fcopy_tree_options o = x->options;
 	static const volatile int stop = 1; /* an accepted server ends at once */
 	static const struct fcopy_service service = {.stop = &stop};
 	begin();
 	set_label("row %d, %s to %s in mode %s, expects a refusal of --%s", _i, entry_names[x->by],
 		  x->dst, x->mode, x->option);
+	o.recursive = true;
 	o.copy.api = FCOPY_API;
 	o.copy.mode = fcopy_mode_find(x->mode);
 	int r = x->by == COPY   ? fcopy_copy("src", x->dst, &o.copy, &report)
