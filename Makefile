@@ -72,8 +72,8 @@ all: $(PROGRAM) $(SHARED) ## the program, libfcopy.a and libfcopy.so; V=1 shows 
 		liburing,without liburing: mode 6 (direct) is missing); next: $(BUILT) SRC DST, or make install')
 BUILT = $(if $(findstring /,$(PROGRAM)),,./)$(PROGRAM)
 
-# The table of options that exclude each other is also in the library, whose names are local.
-$(PROGRAM): $(CLI_OBJ) $(BUILD)/src/copy/conflicts.o $(LIB)
+# Both are also in the library, whose names are local.
+$(PROGRAM): $(CLI_OBJ) $(BUILD)/src/copy/conflicts.o $(BUILD)/src/endpoints/classify.o $(LIB)
 	$(call step,LINK)
 	$(Q)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 

@@ -53,7 +53,7 @@
  *                     (what it can rename and keep: names, modes, owners, times), attributes (of
  *                     SRC, and of the file that is replaced), xattr, equal; socket, tcp, http,
  *                     http_parse (requests), http_response, http_room (clients), http_upload;
- *                     error, same (is SRC also DST?)
+ *                     error, classify (what a failure means), same (is SRC also DST?)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces.h belongs to direct)
  *   src/io/           result (of functions, beside -errno); the read and write loops, memory,

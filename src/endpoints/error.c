@@ -39,23 +39,6 @@ int error_refuse(struct fcopy_error *e, const char *path, int err, const char *r
 	return -err;
 }
 
-bool error_is_of_storage(const struct fcopy_error *e)
-{
-	static const int errors[] = {EIO,       ENXIO,        ENODEV, EREMOTEIO,
-				     ENOTCONN,  ECONNABORTED, ESTALE, ETIMEDOUT,
-				     EHOSTDOWN, EUCLEAN,      EBADMSG};
-	const char *call = e->call ? e->call : "";
-	/* These read the source, or what an old file had. */
-	if (strstr(call, "getxattr") || strstr(call, "listxattr"))
-		return false;
-	if (e->err == ENOSPC || e->err == EDQUOT)
-		return !strstr(call, "setxattr");
-	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
-		if (e->err == errors[i])
-			return true;
-	return false;
-}
-
 int error_look_up(struct fcopy_error *e, const char *call, const char *path, int err)
 {
 	error_call(e, call, path, err);

@@ -31,10 +31,25 @@ int error_look_up(struct fcopy_error *, const char *call, const char *path, int 
 int error_refuse_operand(struct fcopy_error *, const char *path, int err, const char *reason,
 			 enum fcopy_advice);
 
-/* Does the recorded failure of a call on a copy speak of its storage: an error of I/O, or a lack of
- * space? Then it is none of the attribute that was to be set. Of extended attributes, a lack of
- * space means that one is too large, or that there are too many. */
-bool error_is_of_storage(const struct fcopy_error *);
+/* What a failure means: who decides that asks here. */
+enum error_class {
+	ERROR_OTHER,     /* also of calls that read attributes: of SRC, or of an old file */
+	ERROR_FULL,      /* DST has no space, or this user no quota, for data or names */
+	ERROR_STORAGE,   /* DST's storage failed */
+	ERROR_ATTRIBUTE, /* DST cannot have the attribute that was to be set. A lack of space for
+			  * an extended attribute means that it is too large, or one too many
+			  * (ext4: one block for all), although there may be room for files. */
+};
+
+enum error_class error_classify(const struct fcopy_error *);
+
+/* A call that was to set an attribute has failed: is its storage the reason, and not the attribute?
+ * Then a copy that can do without the attribute fails, too. */
+static inline bool error_is_of_storage(const struct fcopy_error *e)
+{
+	const enum error_class is = error_classify(e);
+	return is == ERROR_FULL || is == ERROR_STORAGE;
+}
 
 /* The recorded failure follows from what the operands are. */
 int error_unsuitable(struct fcopy_error *);

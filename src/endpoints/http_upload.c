@@ -108,10 +108,10 @@ static int find_status(const struct fcopy_report *report)
 {
 	if (report->skipped)
 		return 409;
+	if (io_is_full(report->error.err))
+		return 507;
 	switch (report->error.err) {
 	case 0: return report->existed ? 204 : 201;
-	case ENOSPC:
-	case EDQUOT: return 507;
 	case EMSGSIZE: return 400;
 	case EPIPE: return report->error.call ? 500 : 400; /* DST, or the client */
 	case ETIMEDOUT: return 408;

@@ -37,7 +37,7 @@ void in_place_release_blocks(const struct endpoint *e, off_t allocated)
  * ftruncate(2). open(2) with O_TRUNC works there: cp(1) uses it. A full disk is another failure. */
 bool in_place_start_over(struct endpoint *e, const struct fcopy_error *error)
 {
-	bool full = error->err == ENOSPC || error->err == EDQUOT || error->err == EFBIG;
+	bool full = io_is_full(error->err) || error->err == EFBIG;
 	if (file_of(e)->slot.how != HOW_WRITE || full || error->err == EINTR ||
 	    !S_ISREG(e->st.st_mode) || storage_is_known(e->fd))
 		return false;

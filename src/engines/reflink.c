@@ -14,7 +14,7 @@ static int clone_file(struct transfer *t)
 {
 	while (ioctl(t->dst, FICLONE, t->src) < 0) {
 		/* As in coreutils, only these are failures; any other errno means "unsupported". */
-		bool real = errno == EIO || errno == ENOMEM || errno == ENOSPC || errno == EDQUOT;
+		bool real = io_is_full(errno) || errno == EIO || errno == ENOMEM;
 		if (errno == EINTR && !io_cancelled(&t->io))
 			continue;
 		if (real || errno == EINTR)

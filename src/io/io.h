@@ -37,6 +37,12 @@ static inline bool same_ctime(const struct stat *a, const struct stat *b)
 	return same_time(a->st_ctim, b->st_ctim);
 }
 
+/* Does this errno mean that a file system has no space left, or the user no quota? */
+static inline bool io_is_full(int err)
+{
+	return err == ENOSPC || err == EDQUOT;
+}
+
 /* Closes the descriptor unless it is negative: none, or -errno. */
 static inline void io_close(int fd)
 {

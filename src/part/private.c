@@ -110,7 +110,7 @@ bool private_await_release(int err, int *ms)
 
 bool private_is_of_disk(int err)
 {
-	return err == EROFS || err == ENOSPC || err == EDQUOT || err == ENOENT || err == EINTR;
+	return io_is_full(err) || err == EROFS || err == ENOENT || err == EINTR;
 }
 
 void private_here(int fd, struct journal_fact *run)

@@ -2,6 +2,7 @@
  * What the runs of --benchmark show, as a table and as JSON.
  */
 #include "benchmark.h"
+#include "endpoints/error.h"
 #include "report.h"
 #include "show.h"
 #include "text.h"
@@ -251,7 +252,7 @@ void benchmark_print_failure(const struct fcopy_report *report)
 	said = *report;
 	struct fcopy_error *e = &said.error;
 	const char **last = e->path2 ? &e->path2 : &e->path;
-	if ((e->err == ENOSPC || e->err == EDQUOT) && *last && strcmp(*last, report->dst) == 0) {
+	if (error_classify(e) == ERROR_FULL && *last && strcmp(*last, report->dst) == 0) {
 		snprintf(path, sizeof(path), "scratch file next to %s", report->dst);
 		*last = path;
 	}

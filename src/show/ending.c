@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Describes the outcome of a copy in words.
  */
+#include "endpoints/error.h"
 #include "hint.h"
 #include "report.h"
 #include "sink.h"
@@ -110,7 +111,7 @@ static void print_final(const struct cli *cli, const struct fcopy_report *r)
 	if (size > 0)
 		hint_printf("the copy does not fit: the file system has %s in all",
 			    amount(size).text);
-	if (hint_is_attribute(&r->error) && cli->copy.preserve_required)
+	if (error_classify(&r->error) == ERROR_ATTRIBUTE && cli->copy.preserve_required)
 		hint_printf("to copy without that attribute, leave it out of --preserve");
 	if (r->part_kept)
 		hint_printf("to remove the unfinished copy: rm" GLUE "-r" GLUE "%s",
@@ -183,8 +184,7 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 {
 	struct text t = {0};
 	bool looks = cli->voice.watched && r->bytes > 0;
-	bool full = (r->error.err == ENOSPC || r->error.err == EDQUOT) &&
-		    !hint_is_attribute(&r->error) && (r->atomic || r->in_place);
+	bool full = error_classify(&r->error) == ERROR_FULL && (r->atomic || r->in_place);
 	bool committed = r->error.advice == FCOPY_ADVICE_FLUSH;
 	/* What was received cannot be read again: what is left of it? */
 	bool received = cli_receives(cli) && r->bytes > 0 && (r->atomic || r->in_place);

@@ -2,6 +2,7 @@
  * The hints about errors: what the user can do about a failure or a warning.
  */
 #include "hint.h"
+#include "endpoints/error.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -178,24 +179,9 @@ bool hint_cause(const struct fcopy_error *e)
 	return true;
 }
 
-bool hint_is_attribute(const struct fcopy_error *e)
-{
-	static const char *const calls[] = {"setxattr", "chmod", "chown", "utimens"};
-	static const int errors[] = {EPERM, EACCES, EOPNOTSUPP, ENOSYS, EINVAL, E2BIG, ERANGE};
-	bool sets = false, refused = false;
-	for (size_t i = 0; e->call && i < sizeof(calls) / sizeof(*calls); i++)
-		sets |= strstr(e->call, calls[i]) != NULL;
-	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
-		refused |= e->err == errors[i];
-	/* Of extended attributes, a lack of space means that one is too large, or too many are. */
-	if (e->err == ENOSPC || e->err == EDQUOT)
-		refused = e->call && strstr(e->call, "setxattr");
-	return sets && refused;
-}
-
 bool hint_repeats(const struct fcopy_error *e)
 {
-	return (e->err == EFBIG && e->call) || hint_is_attribute(e);
+	return (e->err == EFBIG && e->call) || error_classify(e) == ERROR_ATTRIBUTE;
 }
 
 /* Hints that the library advises. */

@@ -59,10 +59,9 @@ void hint_bare(const struct cli *); /* the same without a failure; cli->bare_val
 /* Is DST HOST:PORT, or http:HOST:PORT, a URL without its slashes? The copy has made a file of that
  * name. */
 void hint_new_file(const char *src, const char *dst);
-/* Would the same command fail again, whatever is freed or repaired? DST cannot hold
- * so large a file, or refuses an attribute. And is it such an attribute? */
+/* Would the same command fail again, whatever is freed or repaired? DST cannot hold so large a
+ * file, or refuses an attribute. */
 bool hint_repeats(const struct fcopy_error *);
-bool hint_is_attribute(const struct fcopy_error *);
 /* Copies the directory part of a path; "." if there is none. */
 void hint_directory(const char *path, char directory[PATH_MAX]);
 

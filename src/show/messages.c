@@ -2,6 +2,7 @@
  * Failures, warnings and usage errors in words.
  */
 #include "cli/cli.h"
+#include "endpoints/error.h"
 #include "hint.h"
 #include "show.h"
 #include "text.h"
@@ -32,7 +33,7 @@ void message_error(const struct fcopy_error *e)
 void message_failure(const struct fcopy_report *r)
 {
 	const struct fcopy_error *e = &r->error;
-	if ((e->err == ENOSPC || e->err == EDQUOT) && r->space_needed > 0 && !hint_is_attribute(e))
+	if (error_classify(e) == ERROR_FULL && r->space_needed > 0)
 		message_printf("%s (the copy needs %s, %s were free)", error_words(e),
 			       amount(r->space_needed).text, amount(r->space_free).text);
 	else

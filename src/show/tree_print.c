@@ -3,6 +3,7 @@
  */
 #include "cli/cli.h"
 #include "copy/outcome.h"
+#include "endpoints/error.h"
 #include "hint.h"
 #include "part/part.h"
 #include "report.h"
@@ -22,7 +23,7 @@
 
 static uint64_t failures_seen;
 static uint64_t advices; /* hints of the failures, which are printed once */
-static bool disk_full;   /* for files, which ends the copy; not only for attributes */
+static bool disk_full;   /* which ends the copy */
 static bool curable;     /* another attempt may succeed for one of them, at least */
 
 /* As rsync(1) takes a relative DIR of --link-dest: in DST, which may not exist yet. Returns false
@@ -83,8 +84,7 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 		else
 			hint_print_path(e);
 	}
-	if ((e->err == ENOSPC || e->err == EDQUOT) && !(e->call && strstr(e->call, "xattr")))
-		disk_full = true;
+	disk_full |= error_classify(e) == ERROR_FULL;
 	curable |= !hint_repeats(e);
 }
 

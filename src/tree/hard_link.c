@@ -341,6 +341,6 @@ void hard_link_source(struct worker *w, const struct entry *e, int fd, const str
 
 bool hard_link_is_failure(int err)
 {
-	return err == EIO || err == ENOSPC || err == EDQUOT || err == ENOMEM || err == EROFS ||
-	       err == EMFILE || err == ENFILE;
+	return io_is_full(err) || err == EIO || err == ENOMEM || err == EROFS || err == EMFILE ||
+	       err == ENFILE;
 }

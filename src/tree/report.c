@@ -148,14 +148,6 @@ void report_not_private(struct tree *t, const char *path)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* On a full disk all later files would fail, too. An attribute may not fit although there is room
- * for files (ext4: one block). */
-static bool report_ends_all(const struct fcopy_error *e)
-{
-	bool full = e->err == ENOSPC || e->err == EDQUOT;
-	return full && !(e->call && strstr(e->call, "xattr"));
-}
-
 /* Makes the outcome of an entry that failed. Returns whether there was none before: several
  * attributes of one entry can be lost. */
 static bool report_fail_entry(struct worker *w, const struct entry *e, struct outcome *failed)
@@ -205,7 +197,7 @@ int report_failure(struct worker *w, const struct entry *e, const struct fcopy_e
 	if (first)
 		report_failed_outcome(w, e, &failed, &whole);
 	pthread_mutex_unlock(&t->lock);
-	if (report_ends_all(error))
+	if (error_classify(error) == ERROR_FULL) /* all later files would fail, too */
 		tree_stop(t, error->err);
 	return -error->err;
 }
