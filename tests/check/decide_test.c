@@ -1,87 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What becomes of an entry: a table of SRC, DST and options, and what holds for every combination.
+ * What becomes of an entry: a table of SRC, DST and options. decide_all_test.c tries all
+ * combinations.
  */
 #define _GNU_SOURCE
-#include "util.h"
-
-#include "copy/decide.h"
+#include "entries.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const struct fcopy_output written = {.taken = "is written by this run"};
-
-static bool confirm(void *user, const char *dst)
-{
-	(void)user, (void)dst;
-	return true;
-}
-
-enum kind { FILE_, SYMLINK, FIFO, DIRECTORY };
-static const mode_t types[] = {S_IFREG, S_IFLNK, S_IFIFO, S_IFDIR};
-
-static struct stat stat_of(enum kind kind, ino_t ino)
-{
-	return (struct stat){.st_mode = types[kind] | 0644,
-			     .st_dev = 1,
-			     .st_ino = ino,
-			     .st_nlink = 1,
-			     .st_size = kind == FILE_ ? 10 : 0};
-}
-
-/* What has the name in DST. */
-static const char *const dst_names[] = {"absent",     "older",   "newer",    "equal", "other-size",
-					"two-names",  "to-file", "dangling", "fifo",  "directory",
-					"same-inode", "to-src",  "output"};
-enum {
-	ABSENT,
-	OLDER,
-	NEWER,
-	EQUAL,
-	OTHER_SIZE,
-	TWO_NAMES,
-	TO_FILE,
-	DANGLING,
-	FIFO_,
-	DIRECTORY_,
-	SAME_INODE,
-	TO_SRC,
-	OUTPUT,
-	DSTS
-};
-
-/* NEWER and EQUAL are not older than SRC. */
-static struct facts facts_of(enum kind src, int dst)
-{
-	struct facts f = {.looked = true, .src = stat_of(src, 1), .exists = dst != ABSENT};
-	f.err = f.exists ? 0 : ENOENT;
-	f.keeps = dst == NEWER || dst == EQUAL || dst == SAME_INODE || dst == TO_SRC;
-	f.content = dst == EQUAL || dst == SAME_INODE || dst == TO_SRC ? CONTENT_EQUAL
-								       : CONTENT_DIFFERS;
-	f.old = stat_of(FILE_, 2);
-	if (dst == OTHER_SIZE)
-		f.old.st_size = 11;
-	if (dst == TWO_NAMES)
-		f.old.st_nlink = 2;
-	if (dst == FIFO_)
-		f.old = stat_of(FIFO, 2);
-	if (dst == DIRECTORY_)
-		f.old = stat_of(DIRECTORY, 2);
-	if (dst == SAME_INODE) {
-		f.src.st_nlink = 2;
-		f.old = f.src;
-	}
-	if (dst == TO_FILE || dst == DANGLING || dst == TO_SRC) {
-		f.old = stat_of(SYMLINK, 2);
-		f.leads = dst == DANGLING ? LEADS_NOWHERE : LEADS;
-		f.target = dst == TO_SRC ? f.src : stat_of(FILE_, 3);
-		f.target_err = dst == DANGLING ? ENOENT : 0;
-	}
-	if (dst == OUTPUT)
-		f.old_output = &written;
-	return f;
-}
 
 static const struct column {
 	const char *name;
@@ -187,19 +112,6 @@ static const struct row {
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
-/* Can no copy of a file be written to what has the name? One that replaces it needs no directory.
- */
-static bool is_unusable(const struct ground *g, const struct facts *f,
-			const struct fcopy_tree_options *o)
-{
-	const bool copied = S_ISREG(f->src.st_mode) && !o->link && !o->symbolic_link &&
-			    !o->attributes_only;
-	const bool leads = S_ISLNK(f->old.st_mode) && f->leads == LEADS;
-	return f->exists && copied &&
-	       (S_ISDIR(f->old.st_mode) ||
-		(decide_follows(g, f->src.st_mode, o) && !leads && !S_ISREG(f->old.st_mode)));
-}
-
 static void write_answer(char answer[4], const struct decision *d)
 {
 	static const char refused[] = {
@@ -247,187 +159,6 @@ START_TEST(answers_are_those_of_the_table)
 		check(strcmp(answer, wanted) == 0, "%s, not %s", answer, wanted);
 	}
 	check(at[strspn(at, " ")] == '\0', "more answers than columns: %s", at);
-}
-END_TEST
-
-/* One bit for each thing that may be so, or not. */
-enum {
-	LINKS = 1,
-	SYMLINKS = 2,
-	ATTRIBUTES = 4,
-	BACKUP = 8,
-	REMOVES = 16,
-	ASKS = 32,
-	FORCE = 64,
-	NO_CLOBBER = 128,
-	DELETES = 256,
-	HARD_LINKS = 512,
-	ALL_OPTIONS = 1024,
-};
-enum {
-	SINGLE = 1,
-	FOLLOW = 2,
-	SAME_NAME = 4,
-	LEADS_HERE = 8,
-	OPERAND = 16,
-	MADE = 32,
-	KEEPS = 64,
-	TARGET_WRITTEN = 128,
-	UNLINKED = 256,
-	ALL_FACTS = 512,
-};
-#define UPDATES (FCOPY_UPDATE_CHANGED + 1)
-
-static struct fcopy_tree_options options_of(unsigned bits, unsigned update)
-{
-	return (struct fcopy_tree_options){
-	    .link = bits & LINKS,
-	    .symbolic_link = bits & SYMLINKS,
-	    .attributes_only = bits & ATTRIBUTES,
-	    .backup = bits & BACKUP ? FCOPY_BACKUP_SIMPLE : FCOPY_BACKUP_NONE,
-	    .remove_destination = bits & REMOVES,
-	    .confirm = bits & ASKS ? confirm : NULL,
-	    .delete_extra = bits & DELETES,
-	    .hard_links = bits & HARD_LINKS,
-	    .update = (enum fcopy_update)update,
-	    .copy = {.force = bits & FORCE, .no_clobber = bits & NO_CLOBBER},
-	};
-}
-
-static void add_facts(struct facts *f, unsigned bits)
-{
-	f->follow = bits & FOLLOW;
-	f->same_name = bits & SAME_NAME;
-	f->leads_here = bits & LEADS_HERE && S_ISLNK(f->src.st_mode);
-	f->is_operand = bits & OPERAND;
-	f->made = bits & MADE;
-	f->keeps = bits & KEEPS;
-	f->target_output = bits & TARGET_WRITTEN && f->leads == LEADS ? &written : NULL;
-	f->unlinked = bits & UNLINKED ? "would not lead to SRC" : NULL;
-	f->unlinked_err = bits & UNLINKED ? EINVAL : 0;
-}
-
-static bool is_one_inode(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
-}
-
-/* What a question, a backup or --update has looked at is replaced, and nothing else. */
-static bool is_exact(const struct ground *g, const struct facts *f,
-		     const struct fcopy_tree_options *o, const struct decision *d)
-{
-	const bool keeps = (o->confirm || o->backup) && !o->copy.no_clobber;
-	const bool by_time = o->update != FCOPY_UPDATE_ALL && o->update != FCOPY_UPDATE_CHANGED;
-	const struct stat *seen = f->exists ? decide_changed(g, f, o) : NULL;
-	if (d->clears || !(keeps || by_time))
-		return !d->exact && !d->seen;
-	if (f->exists && !seen && (o->confirm || o->backup))
-		seen = &f->old;
-	return d->exact && d->seen == seen;
-}
-
-/* What is wrong with a decision to make the entry; NULL: nothing. */
-static const char *made_wrongly(const struct ground *g, const struct facts *f,
-				const struct fcopy_tree_options *o, const struct decision *d)
-{
-	const bool reg = S_ISREG(f->src.st_mode), dir = f->exists && S_ISDIR(f->old.st_mode);
-	const bool other = f->exists && (f->src.st_mode ^ f->old.st_mode) & S_IFMT;
-	const bool copied = reg && !o->link && !o->symbolic_link && !o->attributes_only;
-	const bool may = (o->backup || o->remove_destination) && copied &&
-			 (!f->same_name || (o->backup && o->copy.force));
-	if (f->exists && is_one_inode(&f->src, &f->old) && !may)
-		return "SRC itself is replaced";
-	if (f->exists && f->leads_here && !d->clears && !o->symbolic_link)
-		return "what SRC leads to is replaced";
-	if (f->exists && f->old_output)
-		return "an output is replaced";
-	const struct stat *changed = f->exists ? decide_changed(g, f, o) : NULL;
-	if (changed && f->is_operand && changed->st_nlink == 1 && !is_one_inode(&f->src, changed))
-		return "what another SRC names is changed";
-	if (f->exists && o->copy.no_clobber && !d->clears)
-		return "--no-clobber replaces";
-	if (d->clears && !(decide_removes(g, o) && other))
-		return "cleared, but the types do not differ";
-	if (dir && !d->clears)
-		return "a directory is replaced";
-	if (f->unusable && !d->clears)
-		return "a file cannot be written to it";
-	if (f->exists && !dir && o->backup && !d->clears && !(d->backup && d->exact))
-		return "replaced without a backup";
-	if (f->exists && !dir && o->confirm && !d->asks)
-		return "replaced without a question";
-	if (!f->exists && (d->backup || d->asks || d->seen))
-		return "nothing is replaced";
-	if (!is_exact(g, f, o, d))
-		return "something else may be replaced than what was looked at";
-	return o->symbolic_link && !o->link && f->unlinked ? "a symlink that leads nowhere" : NULL;
-}
-
-/* rehearsed: the same options, with dry_run. */
-static const char *decided_wrongly(const struct ground *g, const struct facts *f,
-				   const struct fcopy_tree_options *o,
-				   const struct fcopy_tree_options *rehearsed)
-{
-	const struct decision d = decide(g, f, o), dry = decide(g, f, rehearsed);
-	const struct stat *old = f->exists ? decide_compared(g, f, o) : NULL;
-	const bool none = o->update == FCOPY_UPDATE_NONE || o->update == FCOPY_UPDATE_NONE_FAIL;
-	if (d.act != dry.act || d.err != dry.err || d.reason != dry.reason ||
-	    d.clears != dry.clears || d.replaces != dry.replaces)
-		return "a dry run decides something else";
-	if (d.act == ACT_COMPARE &&
-	    !(f->content == CONTENT_UNKNOWN && f->exists && o->update == FCOPY_UPDATE_CHANGED))
-		return "compared without need";
-	if (d.act == ACT_LEAVE && f->content != CONTENT_EQUAL)
-		return "left, but not equal";
-	if (d.act == ACT_SAME && !is_one_inode(&f->src, &f->old) &&
-	    !(o->link_dest && f->earlier == EARLIER_SAME))
-		return "not the same";
-	if ((d.act == ACT_SKIP || d.act == ACT_RIVAL) && !f->exists)
-		return "nothing is left alone";
-	if (d.act == ACT_REFUSE && !d.place && !(d.err > 0 && !d.call != !d.reason))
-		return "refused without a reason";
-	if (old && (none || (o->update == FCOPY_UPDATE_OLDER && f->keeps)) &&
-	    d.act != (f->made ? ACT_RIVAL : ACT_SKIP) && d.act != ACT_REFUSE)
-		return "--update replaces what it keeps";
-	if (d.act == ACT_MAKE)
-		return made_wrongly(g, f, o, &d);
-	return d.clears || d.backup || d.asks ? "it is not made" : NULL;
-}
-
-/* For each SRC, DST and --update, all combinations of options and of what is known. */
-START_TEST(every_combination_keeps_what_must_not_be_lost)
-{
-	static const enum kind sources[] = {FILE_, SYMLINK, FIFO};
-	struct fcopy_tree_options *options = calloc(2UL * ALL_OPTIONS, sizeof(*options)),
-				  *rehearsed = options + ALL_OPTIONS;
-	need(options);
-	const int dst = _i % DSTS;
-	const unsigned update = (unsigned)_i / DSTS;
-	for (unsigned bits = 0; bits < ALL_OPTIONS; bits++) {
-		options[bits] = rehearsed[bits] = options_of(bits, update);
-		rehearsed[bits].dry_run = true;
-	}
-	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
-		for (unsigned known = 0; known < ALL_FACTS; known++) {
-			struct facts f = facts_of(sources[i], dst);
-			if ((known & TARGET_WRITTEN && f.leads != LEADS) ||
-			    (known & LEADS_HERE && sources[i] != SYMLINK))
-				continue; /* as without that */
-			add_facts(&f, known);
-			f.content = (known * 7 + (unsigned)_i) % 3;
-			const struct ground g = {.foreign = true, .single = known & SINGLE};
-			for (unsigned bits = 0; bits < ALL_OPTIONS; bits++) {
-				const struct fcopy_tree_options *o = &options[bits];
-				f.unusable = is_unusable(&g, &f, o);
-				const char *wrong = decided_wrongly(&g, &f, o, &rehearsed[bits]);
-				if (wrong)
-					check(false,
-					      "%u over %s, facts %#x, options %#x, update %u: %s",
-					      sources[i], dst_names[dst], known, bits, update,
-					      wrong);
-			}
-		}
-	free(options);
 }
 END_TEST
 
@@ -518,74 +249,6 @@ START_TEST(what_link_dest_has_made_already_is_left)
 }
 END_TEST
 
-/* One option more changes nothing but files that have another name, and asks once. */
-START_TEST(link_dest_changes_no_other_decision)
-{
-	static const enum kind sources[] = {FILE_, SYMLINK, FIFO};
-	const struct ground g = {.foreign = true};
-	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
-		for (unsigned bits = 0; bits < ALL_OPTIONS; bits++)
-			for (unsigned update = 0; update < UPDATES; update++) {
-				struct fcopy_tree_options o = options_of(bits, update);
-				struct facts f = facts_of(sources[i], _i);
-				f.unusable = is_unusable(&g, &f, &o);
-				const struct decision without = decide(&g, &f, &o);
-				o.link_dest = "earlier";
-				set_label("%u over %s, options %#x, update %u", sources[i],
-					  dst_names[_i], bits, update);
-				for (unsigned known = 0; known <= EARLIER_OTHER; known++) {
-					f.earlier = known;
-					const struct decision with = decide(&g, &f, &o);
-					const bool asks = without.act == ACT_MAKE &&
-							  sources[i] == FILE_ &&
-							  (_i == TWO_NAMES || _i == SAME_INODE);
-					const enum act wanted = !asks || known == EARLIER_OTHER
-								    ? without.act
-								: known == EARLIER_SAME
-								    ? ACT_SAME
-								    : ACT_EARLIER;
-					check(with.act == wanted, "%u, not %u", with.act, wanted);
-				}
-				struct fcopy_tree_options rehearsed = o;
-				rehearsed.dry_run = true;
-				const char *wrong = decided_wrongly(&g, &f, &o, &rehearsed);
-				check(!wrong, "%s", wrong);
-			}
-}
-END_TEST
-
-/* A link replaces only what a copy would: never SRC itself, nor what -n keeps. */
-START_TEST(a_link_to_a_copy_replaces_what_a_copy_would)
-{
-	static const enum kind sources[] = {FILE_, SYMLINK, FIFO};
-	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
-		for (unsigned bits = 0; bits < ALL_OPTIONS; bits++)
-			for (unsigned known = 0; known < 16; known++) {
-				const struct fcopy_tree_options o = options_of(bits, 0);
-				const struct ground g = {.foreign = !(known & SINGLE),
-							 .exclusive = known & SINGLE};
-				struct facts f = facts_of(sources[i], _i);
-				add_facts(&f, known & ~(unsigned)SINGLE);
-				const bool itself = f.exists &&
-						    (is_one_inode(&f.src, &f.old) || f.leads_here);
-				const bool directory = _i == DIRECTORY_ && sources[i] != FILE_;
-				set_label("%u over %s, facts %#x, options %#x", sources[i],
-					  dst_names[_i], known, bits);
-				check(
-				    decide_link_replaces(&g, &f, &o) ==
-					!(itself || directory || g.exclusive || o.copy.no_clobber),
-				    "replaces");
-				struct decision d = {.act = ACT_MAKE};
-				const bool symlink = _i == TO_FILE || _i == DANGLING ||
-						     _i == TO_SRC ||
-						     (_i == SAME_INODE && sources[i] == SYMLINK);
-				check(decide_link_meets_symlink(&f, &d) == symlink, "symlink");
-				d.clears = true;
-				check(!decide_link_meets_symlink(&f, &d), "cleared");
-			}
-}
-END_TEST
-
 START_TEST(what_has_ended_is_committed_kept_or_removed)
 {
 	static const int results[] = {0, -EIO, -EEXIST, -ENOENT};
@@ -630,12 +293,8 @@ int main(void)
 	Suite *s = suite_create("decide");
 	TCase *c = add_case(s, "decide");
 	tcase_add_loop_test(c, answers_are_those_of_the_table, 0, ROWS);
-	tcase_add_loop_test(c, every_combination_keeps_what_must_not_be_lost, 0,
-			    (int)(DSTS * UPDATES));
 	tcase_add_loop_test(c, what_link_dest_has_made_already_is_left, 0,
 			    (int)(sizeof(earlier_rows) / sizeof(*earlier_rows)));
-	tcase_add_loop_test(c, link_dest_changes_no_other_decision, 0, DSTS);
-	tcase_add_loop_test(c, a_link_to_a_copy_replaces_what_a_copy_would, 0, DSTS);
 	tcase_add_test(c, what_has_ended_is_committed_kept_or_removed);
 	tcase_add_test(c, what_is_not_looked_at_is_made_and_what_cannot_be_seen_is_refused);
 	return run_suite(s);
