@@ -172,6 +172,12 @@ static bool leads_to(const char *name, const char *target)
 	return n == (ssize_t)strlen(target) && memcmp(is, target, (size_t)n) == 0;
 }
 
+static int refuse_to_make(int dir, const char *name, void *arg)
+{
+	(void)dir, (void)name, (void)arg;
+	return -EMLINK;
+}
+
 static const struct making {
 	const char *name;
 	enum slot_how how;
@@ -231,24 +237,29 @@ START_TEST(a_slot_leaves_the_new_entry_or_the_old_one)
 }
 END_TEST
 
-/* A way that is given up gives the old entry its name back. */
+/* A way that is given up, or fails, gives the old entry its name back. */
 START_TEST(a_dropped_slot_leaves_the_old_entry)
 {
 	static const enum slot_how ways[] = {HOW_RENAME, HOW_ASIDE, HOW_SWAP};
+	const enum slot_how how = ways[_i % 3];
+	const bool fails = _i >= 3;
 	char new[] = "new";
 	struct failure fail;
 	for (size_t i = 0; i < dir_count; i++) {
 		enter(&dirs[i]);
-		set_label("%s, way %u", dirs[i].name, ways[_i]);
+		set_label("%s, way %u%s", dirs[i].name, how, fails ? ", which fails" : "");
 		need(mkdir("d", 0755) == 0 && mkdir("aside", 0700) == 0);
 		const int dir = open("d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		const int aside = open("aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		need(symlink("old", "d/name") == 0);
-		struct slot s = {.how = ways[_i], .over = OVER_ANY};
-		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &fail) == 0,
+		struct slot s = {.how = how, .over = OVER_ANY};
+		check(slot_make(&s, dir, "name", aside, fails ? refuse_to_make : make_symlink, new,
+				"symlink", &fail) == (fails ? -EMLINK : 0),
 		      "make");
 		slot_drop(&s, dir, "name");
-		check(s.stage == SLOT_GONE, "stage");
+		check(s.stage == (fails ? SLOT_CHOSEN : SLOT_GONE), "stage");
+		if (how == HOW_SWAP) /* slot.h: the state has no name */
+			check(s.name[0] == '\0', "the drawn name stays");
 		check(leads_to("d/name", "old"), "the name");
 		check(names_in("d") == 1 && names_in("aside") == 0, "something is left");
 		close(dir);
@@ -349,7 +360,7 @@ int main(void)
 	tcase_add_loop_test(c, each_choice_ends_and_none_overwrites_what_must_stay, 0, 3);
 	tcase_add_loop_test(c, a_slot_leaves_the_new_entry_or_the_old_one, 0,
 			    (int)(sizeof(makings) / sizeof(*makings)));
-	tcase_add_loop_test(c, a_dropped_slot_leaves_the_old_entry, 0, 3);
+	tcase_add_loop_test(c, a_dropped_slot_leaves_the_old_entry, 0, 6);
 	tcase_add_loop_test(c, a_commit_makes_the_backup_or_changes_nothing, 0,
 			    (int)(sizeof(backings) / sizeof(*backings)));
 	return run_suite(s);

@@ -330,6 +330,7 @@ load helper
 }
 
 @test "called cp: an abbreviation is of an option of cp; a tree lacks only what failed" {
+	local option
 	mkdir -p bin s/d d
 	ln -s "$FCOPY" bin/cp
 	echo one >s/f
@@ -339,6 +340,21 @@ load helper
 	bin/cp --rem --pre=mode --target d --sp=auto -- s/f a
 	[ "$(ls d)" = $'a\nf' ]
 	run bin/cp --re s/f a
+	[ "$status" = 1 ]
+	# Several options of fcopy begin so, one of cp: its value follows =, or is the next word, or is missing.
+	bin/cp --b=numbered s/f a
+	cmp a.~1~ a
+	bin/cp --b s/f a
+	cmp a.~2~ a
+	rm a.* d/f
+	bin/cp --t=d s/f
+	bin/cp --t d a --f
+	[ "$(ls d)" = $'a\nf' ]
+	for option in --f=1 --t= --b=x; do
+		run bin/cp $option s/f a
+		[ "$status" = 1 ]
+	done
+	run bin/cp s/f --t
 	[ "$status" = 1 ]
 	ln -s nowhere s/d/dangling
 	run bin/cp -rL s t

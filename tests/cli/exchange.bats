@@ -233,6 +233,19 @@ named_by_another() {
 	holds new dst/d/file
 	expect 0 src/d/out dst/d/out
 	holds new outside/out
+	# A file that has lost its name can only be overwritten.
+	local fd
+	echo kept >outside/root
+	exec {fd}<>outside/root
+	rm outside/root dst/d/root
+	ln -s /proc/$BASHPID/fd/$fd dst/d/root
+	chown -h 65534 dst/d/root
+	expect 1 --inplace src/d/root dst/d
+	mentions "dst/d/root: is a symlink of another user; its target, or the directory of the target, is not that user's"
+	expect 1 -rT --inplace src dst
+	mentions "dst/d/root: is a symlink of another user"
+	[ "$(cat <&"$fd")" = kept ]
+	exec {fd}>&-
 }
 
 @test "a merge into a directory that others can write to leaves no private directory in it" {

@@ -368,16 +368,22 @@ foretells() {
 	echo data >a
 	ln a hard
 	ln -s a soft
-	local option name
-	for option in -u -n --update=none --update=changed; do
-		for name in a hard soft; do
-			run --separate-stderr "$FCOPY" $option a $name
-			[ "$status" = 0 ] || [ "$status" = 2 ]
-			holds data a
-			[ a -ef hard ]
-			[ -L soft ]
+	local before option name
+	before=$(stat -c '%i %h %s %y %z' a hard soft)
+	for option in -u -n --update=none -pu -p\ --update=changed; do
+		for name in a hard soft ./a; do
+			# shellcheck disable=SC2086 # two words
+			expect 0 $option a $name
+			says ""
+			[ "$(stat -c '%i %h %s %y %z' a hard soft)" = "$before" ] || { echo "$option $name"; return 1; }
 		done
 	done
+	for name in a hard soft; do
+		expect 1 --update=none-fail a $name
+		expect 2 a $name
+		[ "$(stat -c '%i %h %s %y %z' a hard soft)" = "$before" ]
+	done
+	holds data a
 }
 
 @test "-a with several SRC: each copy has the attributes of its SRC, and what is lost is a warning" {

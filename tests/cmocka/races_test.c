@@ -424,6 +424,43 @@ static void backup_appears_late(void **state)
 	assert_true(same_bytes("d/f", "src/f") && same_bytes("d/g", "src/g"));
 }
 
+static void make_entry(void)
+{
+	make_file("d/f", OTHER_SIZE, DENSE, 3);
+}
+
+/* -n: --link-dest makes no link where a file is, or where one appears just before the link. */
+static void link_meets_file(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {
+	    .copy = {.api = FCOPY_API, .threads = 1, .no_clobber = true, .no_directory = true},
+	    .recursive = true,
+	    .link_dest = "earlier"};
+	const char *const src = "src";
+	struct stat st;
+	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0 && mkdir("earlier", 0755) == 0);
+	make_file("src/f", SIZE, DENSE, 1);
+	make_file("earlier/f", SIZE, DENSE, 1);
+	need(stat("src/f", &st) == 0);
+	const struct timespec times[2] = {st.st_atim, st.st_mtim};
+	need(utimensat(AT_FDCWD, "earlier/f", times, 0) == 0);
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	fault_before(make_entry);
+	if (*state)
+		make_entry();
+	else
+		fault_set("linkat", 1, 0);
+	fault_on();
+	int r = fcopy_tree(&src, 1, "d", &options, &report);
+	fault_off();
+	assert_int_equal(r, 0);
+	assert_int_equal(fault_seen(), !*state);
+	assert_int_equal(report.count[FCOPY_COUNT_SKIPPED], 1);
+	assert_int_equal(report.count[FCOPY_COUNT_HARD_LINKS], 0);
+	assert_true(same_bytes("d/f", "new") && same_bytes("earlier/f", "src/f"));
+}
+
 static void remove_source(void)
 {
 	need(unlink("src") == 0);
@@ -501,6 +538,8 @@ int main(void)
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
 	case_add(backup_appears_late, NULL,
 		 "a numbered backup appears, without links and exact renames");
+	case_add(link_meets_file, NULL, "--link-dest -n: a file appears before its link");
+	case_add(link_meets_file, &both[1], "--link-dest -n: a file is there");
 	case_add(source_of_shards_is_removed, "flock", "shards: the source is removed");
 	case_add(copying_begins_early, NULL, "the copy of a tree begins before its count");
 	return cases_run("races");
