@@ -72,8 +72,9 @@ all: $(PROGRAM) $(SHARED) ## the program, libfcopy.a and libfcopy.so; V=1 shows 
 		liburing,without liburing: mode 6 (direct) is missing); next: $(BUILT) SRC DST, or make install')
 BUILT = $(if $(findstring /,$(PROGRAM)),,./)$(PROGRAM)
 
-# Both are also in the library, whose names are local.
-$(PROGRAM): $(CLI_OBJ) $(BUILD)/src/copy/conflicts.o $(BUILD)/src/endpoints/classify.o $(LIB)
+# What the program shares with the library, whose names are local.
+SHARES := $(patsubst %,$(BUILD)/src/%.o,copy/conflicts endpoints/classify io/libc io/proc io/words)
+$(PROGRAM): $(CLI_OBJ) $(SHARES) $(LIB)
 	$(call step,LINK)
 	$(Q)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 

@@ -743,6 +743,9 @@ struct fcopy_clean_options {
 int fcopy_clean(const char *dir, const struct fcopy_clean_options *options,
 		struct fcopy_error *error);
 
+/* Is this the path of a DST.fcopy-part that this user has begun, and not with shards? */
+bool fcopy_is_unfinished(const char *part);
+
 #ifdef __cplusplus
 }
 #endif

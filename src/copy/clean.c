@@ -34,7 +34,7 @@ static void clean_describe(struct fcopy_left *l, const struct left *found,
 			   const volatile int *cancel)
 {
 	struct left_size size = {.entries = ~0U, .cancel = cancel};
-	time_t age = time(NULL) - found->changed;
+	const int64_t age = time_between(found->changed, time(NULL));
 	l->kind = found->kind;
 	l->state = found->state;
 	l->reason = found->state == FCOPY_LEFT_UNKNOWN ? found->reason : NULL;
@@ -267,6 +267,25 @@ int fcopy_clean(const char *path, const struct fcopy_clean_options *options,
 	return clean_below(&c, dir);
 }
 
+bool fcopy_is_unfinished(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char directory[PATH_MAX];
+	struct left l;
+	struct stat st;
+	if (lstat(path, &st) < 0)
+		return false;
+	snprintf(directory, sizeof(directory), "%.*s.", (int)(name - path), path);
+	const int parent = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const bool unfinished = parent >= 0 && part_examine(&l, parent, name, false) &&
+				l.part.journal.source.kind && !l.part.journal.shards.kind &&
+				part_has_data(&l.part);
+	if (parent >= 0)
+		left_close(&l);
+	io_close(parent);
+	return unfinished;
+}
+
 /* Temporary files and unfinished trees that a killed copy left. A copy that writes under such a
  * name itself warns about those of the same user that are older than a day. It removes only what
  * has no bytes of a copy: another machine may be writing the rest. */
@@ -301,7 +320,7 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid() ||
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
 		return false;
-	time_t age = time(NULL) - st.st_mtime;
+	const int64_t age = time_between(st.st_mtime, time(NULL));
 	int n = snprintf(path, sizeof(path), "%s/%s", directory, name);
 	/* The user may remove what the path leads to: it must be this file. */
 	if (!o->notify || age < DAY || n >= PATH_MAX || lstat(path, &named) < 0 ||

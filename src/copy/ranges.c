@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Threads are a loop, not an engine: each takes the next piece of the range until no piece is left.
  */
+#include "io/words.h"
 #include "move.h"
 
 #include <errno.h>
@@ -211,18 +212,6 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 #define READ_AHEAD ((uint64_t)16 << 20)
 #define STACK_MIN  ((size_t)1 << 20) /* musl has 128 KiB; two attributes take as much */
 
-/* Reads a small file of procfs or cgroupfs as a string. False: it could not be read. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, size - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
 /* The CPUs of one cpu.max, "QUOTA PERIOD" in microseconds or "max PERIOD", rounded down: a second
  * thread gains nothing from half a CPU. */
 static unsigned parse_quota(const char *text)
@@ -261,16 +250,6 @@ static const struct limit limit_cpus = {"cpu.max", "cpu", "cpu.cfs_quota_us", "c
 			  limit_memory = {"memory.max", "memory", "memory.limit_in_bytes", NULL,
 					  parse_memory};
 
-/* Does the list of names, separated by commas, have this one? */
-static bool has_name(const char *list, size_t size, const char *name)
-{
-	const size_t n = strlen(name);
-	for (const char *at = list; at + n <= list + size; at += strcspn(at, ",") + 1)
-		if (strncmp(at, name, n) == 0 && (at + n == list + size || at[n] == ','))
-			return true;
-	return false;
-}
-
 /* The group of this process in a line "ID:CONTROLLERS:/GROUP", of which version 2 has "0::/GROUP".
  * controller: NULL for version 2. False: there is none. */
 static bool find_group(const char *text, const char *controller, char group[PATH_MAX])
@@ -282,7 +261,8 @@ static bool find_group(const char *text, const char *controller, char group[PATH
 		const size_t n = path ? (size_t)(path - names - 1) : 0;
 		const size_t length = path ? strcspn(path + 1, "\n") : 0;
 		if (!path || path[1] != '/' || length >= PATH_MAX ||
-		    !(controller ? has_name(names + 1, n, controller) : n == 0 && *line == '0'))
+		    !(controller ? words_list_has(names + 1, n, controller)
+				 : n == 0 && *line == '0'))
 			continue;
 		memcpy(group, path + 1, length);
 		group[length] = '\0';
@@ -295,11 +275,11 @@ static uint64_t read_limit(const struct limit *l, bool one, const char *dir)
 {
 	char path[3 * PATH_MAX], text[64] = "", period[64] = "";
 	snprintf(path, sizeof(path), "%s/%s", dir, one ? l->file1 : l->file);
-	if (!read_text(path, text, sizeof(text) / 2))
+	if (!io_read_text(path, text, sizeof(text) / 2))
 		return UINT64_MAX;
 	if (one && l->period1) { /* as version 2 writes it */
 		snprintf(path, sizeof(path), "%s/%s", dir, l->period1);
-		if (text[0] == '-' || !read_text(path, period, sizeof(period) / 2))
+		if (text[0] == '-' || !io_read_text(path, period, sizeof(period) / 2))
 			return UINT64_MAX;
 		text[strcspn(text, "\n")] = '\0';
 		strcat(strcat(text, " "), period);
@@ -329,7 +309,7 @@ static uint64_t least_limit(const char *cgroup, const char *root, const struct l
 {
 	char text[PATH_MAX], group[PATH_MAX];
 	uint64_t least = UINT64_MAX;
-	if (!read_text(cgroup, text, sizeof(text)))
+	if (!io_read_text(cgroup, text, sizeof(text)))
 		return least;
 	for (int one = 0; one < 2; one++)
 		if (find_group(text, one ? l->controller : NULL, group)) {
@@ -369,7 +349,7 @@ unsigned cpus_idle(void)
 {
 	char text[128];
 	long online = sysconf(_SC_NPROCESSORS_ONLN), running;
-	if (!read_text("/proc/loadavg", text, sizeof(text)) ||
+	if (!io_read_text("/proc/loadavg", text, sizeof(text)) ||
 	    sscanf(text, "%*s %*s %*s %ld/", &running) != 1)
 		return UINT_MAX;
 	long idle = online - (running - 1); /* one of the runnable tasks is the caller */

@@ -16,11 +16,6 @@ void place_close(struct place *p)
 	p->dir = p->target = -1;
 }
 
-static struct timespec time_of(struct statx_timestamp t)
-{
-	return (struct timespec){.tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec};
-}
-
 static struct stat place_convert(const struct statx *sx)
 {
 	return (struct stat){.st_dev = makedev(sx->stx_dev_major, sx->stx_dev_minor),
@@ -33,9 +28,9 @@ static struct stat place_convert(const struct statx *sx)
 			     .st_size = (off_t)sx->stx_size,
 			     .st_blksize = (blksize_t)sx->stx_blksize,
 			     .st_blocks = (blkcnt_t)sx->stx_blocks,
-			     .st_atim = time_of(sx->stx_atime),
-			     .st_mtim = time_of(sx->stx_mtime),
-			     .st_ctim = time_of(sx->stx_ctime)};
+			     .st_atim = statx_time(sx->stx_atime),
+			     .st_mtim = statx_time(sx->stx_mtime),
+			     .st_ctim = statx_time(sx->stx_ctime)};
 }
 
 static void place_look(struct place *p)
@@ -181,7 +176,7 @@ static int place_check_link(const struct place *p, const struct stat *link, cons
 			    struct fcopy_error *e)
 {
 	struct stat dir;
-	if (link->st_uid == 0 || link->st_uid == geteuid())
+	if (!io_is_foreign(link))
 		return 0;
 	if (S_ISREG(p->st.st_mode) && p->st.st_uid == link->st_uid && fstat(p->dir, &dir) == 0 &&
 	    dir.st_uid == link->st_uid)
@@ -192,28 +187,15 @@ static int place_check_link(const struct place *p, const struct stat *link, cons
 			    FCOPY_ADVICE_NONE);
 }
 
-/* Opens what the symlink leads to, and notes the stat of the very symlink that was followed: its
- * owner can exchange the name. */
-static int place_open_link(struct place *p, struct stat *link, const char *path,
-			   struct fcopy_error *e)
-{
-	char text[PATH_MAX];
-	int fd = openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t n = fd < 0 || fstat(fd, link) < 0 ? -1 : readlinkat(fd, "", text, sizeof(text) - 1);
-	int r = n < 0 ? error_call(e, "readlink", path, errno) : 0;
-	if (fd >= 0)
-		close(fd);
-	if (r < 0)
-		return r;
-	text[n] = '\0';
-	return place_open_target(p, text, path, e);
-}
-
 int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)
 {
+	char text[PATH_MAX];
 	struct stat link = {0};
 	const bool followed = p->symlink;
-	int r = followed ? place_open_link(p, &link, path, e) : 0;
+	int r = followed ? io_read_link(p->dir, p->name, text, &link) : 0;
+	if (r < 0)
+		return error_call(e, "readlink", path, -r);
+	r = followed ? place_open_target(p, text, path, e) : 0;
 	if (r == 0)
 		r = place_follow(p, path, e);
 	if (r == 0 && followed)

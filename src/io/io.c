@@ -11,12 +11,9 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,10 +22,6 @@
 #define WAIT_SLICE_MS 1000              /* the signal that cancels may interrupt another thread */
 #define WAITS_MAX     4                 /* waits without progress; each further one also sleeps */
 #define PAUSE_NS      1000000
-
-#ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452 /* the same on every machine but Alpha */
-#endif
 
 bool io_cancelled(const struct io *io)
 {
@@ -353,37 +346,6 @@ void io_free(void *p, size_t n)
 		munmap(p, whole_pages(n));
 }
 
-struct io_path io_proc_path(int fd)
-{
-	struct io_path path;
-	snprintf(path.text, sizeof(path.text), "/proc/self/fd/%d", fd);
-	return path;
-}
-
-int io_chmod(int fd, mode_t mode)
-{
-	if (chmod(io_proc_path(fd).text, mode) == 0)
-		return 0;
-	if (errno != ENOENT)
-		return -1;
-	if (syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0)
-		return 0;
-	errno = errno == ENOSYS ? ENOENT : errno;
-	return -1;
-}
-
-int io_set_times(int fd, const struct timespec times[2])
-{
-	if (utimensat(AT_FDCWD, io_proc_path(fd).text, times, 0) == 0)
-		return 0;
-	if (errno != ENOENT)
-		return -1;
-	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
-		return 0;
-	errno = errno == EINVAL ? ENOENT : errno;
-	return -1;
-}
-
 static double clock_seconds(clockid_t clock)
 {
 	struct timespec t;
@@ -399,20 +361,4 @@ double io_now(void)
 double io_thread_seconds(void)
 {
 	return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-}
-
-double io_runnable_seconds(void)
-{
-	char text[96];
-	int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return -1;
-	text[n] = '\0';
-	char *second;
-	strtoull(text, &second, 10);
-	return (double)strtoull(second, NULL, 10) / 1e9;
 }

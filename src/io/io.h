@@ -9,9 +9,11 @@
 #include "libc.h"
 #include "result.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -25,6 +27,26 @@ static inline bool same_inode(const struct stat *a, const struct stat *b)
 static inline bool same_time(struct timespec a, struct timespec b)
 {
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static inline bool time_is_before(struct timespec a, struct timespec b)
+{
+	return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+/* The seconds from one time to another. Some file systems store any time, also one that another
+ * user has set: a difference that is too large becomes the largest or the smallest number. */
+static inline int64_t time_between(time_t from, time_t to)
+{
+	int64_t seconds;
+	if (__builtin_sub_overflow(to, from, &seconds))
+		return to > from ? INT64_MAX : INT64_MIN;
+	return seconds;
+}
+
+static inline struct timespec statx_time(struct statx_timestamp t)
+{
+	return (struct timespec){.tv_sec = (time_t)t.tv_sec, .tv_nsec = (long)t.tv_nsec};
 }
 
 static inline bool same_mtime(const struct stat *a, const struct stat *b)
@@ -41,6 +63,14 @@ static inline bool same_ctime(const struct stat *a, const struct stat *b)
 static inline bool io_is_full(int err)
 {
 	return err == ENOSPC || err == EDQUOT;
+}
+
+/* Does it belong to a user other than root and this one? If it is a directory, that user can
+ * exchange the names in it. If it is a symlink, it could lead to any file that he cannot read or
+ * write: it is not followed. */
+static inline bool io_is_foreign(const struct stat *st)
+{
+	return st->st_uid != 0 && st->st_uid != geteuid();
 }
 
 /* Closes the descriptor unless it is negative: none, or -errno. */
@@ -124,23 +154,64 @@ void io_moved(struct io *io);
 void *io_alloc(size_t n);
 void io_free(void *p, size_t n);
 
+/* Returns CLOCK_MONOTONIC in seconds. */
+double io_now(void);
+/* Seconds that this thread has been on a CPU. */
+double io_thread_seconds(void);
+/* Of proc.c: symlinks, and what /proc and /sys show. */
+
+/* Reads what the symlink `name` in the open directory `dir` says, and sets *st to the stat of that
+ * very symlink: its owner can exchange the name at any moment, so no other call may look the name
+ * up again. Returns 0 or -errno; EINVAL, ENOENT: it is no symlink. */
+int io_read_link(int dir, const char *name, char text[PATH_MAX], struct stat *st);
+
+/* Reads a file of /proc or /sys as a string, whose last bytes are lost if there are `size` or more.
+ * Returns false, and an empty string, if it cannot be read. */
+bool io_read_text(const char *path, char *text, size_t size);
+
+/* Seconds that this thread was ready to run, but had no CPU: the second number of schedstat, in
+ * nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
+double io_runnable_seconds(void);
+
 /* The open file as a path, /proc/self/fd/N: to open it again, or for a call that needs a path. */
 struct io_path {
 	char text[sizeof("/proc/self/fd/") + 11];
 };
 struct io_path io_proc_path(int fd);
+/* For messages: the path of `name` in the open directory `dir`; of a path that is unknown or too
+ * long only the name. */
+void io_name_path(int dir, const char *name, char path[PATH_MAX]);
 /* As chmod(2) and utimensat(2) of io_proc_path(fd), which O_PATH is enough for. Without /proc,
  * Linux 6.6 (fchmodat2) and 5.8 do the same. Return 0, or -1 with errno; ENOENT: there is no /proc.
  */
 int io_chmod(int fd, mode_t mode);
 int io_set_times(int fd, const struct timespec times[2]);
 
-/* Returns CLOCK_MONOTONIC in seconds. */
-double io_now(void);
-/* Seconds that this thread has been on a CPU. */
-double io_thread_seconds(void);
-/* Seconds that this thread was ready to run, but had no CPU: the second number of schedstat, in
- * nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
-double io_runnable_seconds(void);
+/* A line of /proc/self/mountinfo, without escapes: proc(5). Its texts are those of the list, until
+ * the next line is read. */
+struct mount {
+	uint64_t id;
+	dev_t dev;
+	const char *root;  /* the directory of its file system that is mounted ... */
+	const char *point; /* ... and where that is */
+	const char *type;
+	const char *options; /* of the file system, separated by commas */
+};
+
+/* The file stays open: poll(2) reports POLLPRI when a mount has changed since. */
+struct mount_list {
+	FILE *file; /* NULL: it cannot be read */
+	char *line;
+	size_t size;
+};
+
+bool mount_open(struct mount_list *);
+bool mount_next(struct mount_list *, struct mount *); /* false: there are no more */
+void mount_close(struct mount_list *);
+/* The mount of an open file or directory, by its number; 0: it is unknown. */
+uint64_t mount_id(int fd);
+/* Opens the list, and reads it up to that mount. Returns false if that is unknown. mount_close()
+ * follows in both cases. */
+bool mount_find(struct mount_list *, int fd, struct mount *);
 
 #endif

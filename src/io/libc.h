@@ -42,4 +42,9 @@ int libc_close(int fd);
 #define libc_close close
 
 #endif
+
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000 /* Linux 5.8: the headers may be older */
+#endif
+
 #endif

@@ -2,14 +2,12 @@
  * The table of known file systems.
  */
 #include "system.h"
-#include "libc.h"
+#include "io.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -147,29 +145,13 @@ int system_sync(int fd)
 	return err == ESTALE && system_has(fd, SYSTEM_SERVED) ? 0 : -err;
 }
 
-#ifndef STATX_MNT_ID
-#define STATX_MNT_ID 0x1000 /* Linux 5.8 */
-#endif
-
-/* mountinfo, proc(5): the line begins with the number of the mount; the type is after " - ". */
 bool system_is_rclone(int fd)
 {
-	static const char type[] = "fuse.rclone ";
-	struct statx sx;
-	char *line = NULL;
-	size_t size = 0;
-	bool is = false, found = false;
-	if (!system_has(fd, SYSTEM_SERVED) || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &sx) < 0 ||
-	    !(sx.stx_mask & STATX_MNT_ID))
+	struct mount_list list;
+	struct mount m;
+	if (!system_has(fd, SYSTEM_SERVED))
 		return false;
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	while (f && !found && getline(&line, &size, f) > 0) {
-		const char *dash = strstr(line, " - ");
-		found = strtoull(line, NULL, 10) == sx.stx_mnt_id;
-		is = found && dash && strncmp(dash + 3, type, sizeof(type) - 1) == 0;
-	}
-	free(line);
-	if (f)
-		fclose(f);
+	const bool is = mount_find(&list, fd, &m) && strcmp(m.type, "fuse.rclone") == 0;
+	mount_close(&list);
 	return is;
 }

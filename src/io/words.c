@@ -119,3 +119,12 @@ size_t words_name(const char *text, size_t size, char *to, bool *wrong)
 	to[n] = '\0';
 	return n;
 }
+
+bool words_list_has(const char *list, size_t size, const char *word)
+{
+	const size_t n = strlen(word);
+	for (const char *at = list; at + n <= list + size; at += strcspn(at, ",") + 1)
+		if (strncmp(at, word, n) == 0 && (at + n == list + size || at[n] == ','))
+			return true;
+	return false;
+}

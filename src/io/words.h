@@ -35,5 +35,8 @@ struct timespec words_time(struct words *);
 /* The bytes of a name, with a null byte, in `to`, which has room for size + 1 bytes and may be
  * `text`. Returns how many there are; *wrong: one is no byte of a name. */
 size_t words_name(const char *text, size_t size, char *to, bool *wrong);
+/* Is it one of the words in these bytes, which commas separate, and of which a null byte follows?
+ */
+bool words_list_has(const char *list, size_t size, const char *word);
 
 #endif

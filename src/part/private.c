@@ -22,9 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef STATX_MNT_ID
-#define STATX_MNT_ID 0x1000 /* Linux 5.8 */
-#endif
 #define MOUNT_ID_UNIQUE 0x4000 /* STATX_MNT_ID_UNIQUE, Linux 6.8: never used again */
 
 #define TRIES 8 /* each fails if another process replaces or removes the directory */
@@ -48,12 +45,6 @@ int private_probe(int dir, mode_t mode, struct stat *st)
 	if (name[0])
 		unlinkat(dir, name, 0);
 	return r;
-}
-
-/* A group with write permission shows in the mode, also if an ACL gives it. */
-bool private_is_shared(const struct stat *dir)
-{
-	return (dir->st_uid != geteuid() && dir->st_uid != 0) || (dir->st_mode & 022);
 }
 
 bool private_is_ours(int parent, const struct stat *st, bool *exposed)
@@ -116,14 +107,11 @@ bool private_is_of_disk(int err)
 void private_here(int fd, struct journal_fact *run)
 {
 	struct statx sx;
-	char boot[40] = "";
 	*run = (struct journal_fact){.kind = JOURNAL_RUN};
-	int f = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = f < 0 ? -1 : read(f, boot, sizeof(boot) - 1);
-	if (f >= 0)
-		close(f);
-	boot[n > 0 ? strcspn(boot, "\n") : 0] = '\0';
-	snprintf(run->boot, sizeof(run->boot), "%s", boot[0] ? boot : "-");
+	io_read_text("/proc/sys/kernel/random/boot_id", run->boot, sizeof(run->boot));
+	run->boot[strcspn(run->boot, "\n")] = '\0';
+	if (!run->boot[0])
+		strcpy(run->boot, "-");
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | MOUNT_ID_UNIQUE, &sx) == 0 &&
 	    sx.stx_mask & (STATX_MNT_ID | MOUNT_ID_UNIQUE))
 		run->mount = sx.stx_mnt_id;
@@ -215,8 +203,7 @@ static bool private_is_older(int fd, const struct timespec *start)
 	if (!system_has(fd, SYSTEM_LOCAL) || statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) < 0 ||
 	    !(sx.stx_mask & STATX_BTIME))
 		return false;
-	return sx.stx_btime.tv_sec < start->tv_sec || (sx.stx_btime.tv_sec == start->tv_sec &&
-						       (long)sx.stx_btime.tv_nsec < start->tv_nsec);
+	return time_is_before(statx_time(sx.stx_btime), *start);
 }
 
 /* Apart from everything else in the directory: SMB hides a locked file from readers. Open for

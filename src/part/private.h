@@ -5,7 +5,7 @@
 #ifndef PART_PRIVATE_H
 #define PART_PRIVATE_H
 
-#include "io/result.h"
+#include "io/io.h"
 #include "journal.h"
 
 #include <stdbool.h>
@@ -64,8 +64,12 @@ bool private_await_release(int err, int *ms);
  */
 bool private_is_of_disk(int err);
 
-/* Can a user other than root and this one rename what is in a directory with this stat? */
-bool private_is_shared(const struct stat *dir);
+/* Can a user other than root and this one rename what is in a directory with this stat? A group
+ * with write permission shows in the mode, also if an ACL gives it. */
+static inline bool private_is_shared(const struct stat *dir)
+{
+	return io_is_foreign(dir) || (dir->st_mode & 022);
+}
 /* Is this directory, with this stat, one that private_make could have made in `parent`? */
 bool private_is_ours(int parent, const struct stat *, bool *exposed);
 /* 1: the directory has no entries; 0; -errno. */

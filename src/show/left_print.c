@@ -3,11 +3,10 @@
  * does not continue; and data that is not on its device.
  */
 #include "hint.h"
-#include "part/part.h"
+#include "io/io.h"
 #include "report.h"
 #include "text.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -77,33 +76,6 @@ void left_json(struct json *j, const struct fcopy_left *l)
 	json_close(j, '}');
 }
 
-/* A part that this copy does not continue. */
-
-#define HEADER_LINES 8 /* of a journal; each has 8 digits and a space before its kind */
-
-/* Has DST.fcopy-part data, and is not that of shards? */
-static bool is_unfinished(const char *part)
-{
-	char path[PATH_MAX + sizeof("/" PART_JOURNAL)];
-	struct stat st;
-	snprintf(path, sizeof(path), "%s/" PART_DATA, part);
-	if (lstat(path, &st) < 0)
-		return false;
-	snprintf(path, sizeof(path), "%s/" PART_JOURNAL, part);
-	/* Another user may have put a FIFO or a symlink there. */
-	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	FILE *journal = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r")
-									      : NULL;
-	bool shards = false;
-	for (int i = 0; journal && i < HEADER_LINES && fgets(path, sizeof(path), journal); i++)
-		shards |= strlen(path) > 9 && strncmp(path + 9, "shards ", 7) == 0;
-	if (journal)
-		fclose(journal);
-	else if (fd >= 0)
-		close(fd);
-	return !shards;
-}
-
 void unused_print(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
@@ -119,7 +91,7 @@ void unused_print(const struct cli *cli)
 	for (size_t i = 0; i < n; i++) {
 		const char *src = cli->source_count > 0 ? cli->sources[i] : cli->src;
 		if ((into && !text_copy_path(src, cli->dst, copy)) ||
-		    !part_path(into ? copy : cli->dst, part) || !is_unfinished(part))
+		    !part_path(into ? copy : cli->dst, part) || !fcopy_is_unfinished(part))
 			continue;
 		note_printf("%s: unfinished copy, not used without --resume", escaped(part));
 		return;
@@ -130,32 +102,24 @@ void unused_print(const struct cli *cli)
  * shows whether it is. A file system without its own block device (network, btrfs) is not found
  * there. */
 
-static bool read_text(dev_t device, const char *name, char *text, size_t size)
+static bool device_says(dev_t device, const char *name, const char *expected)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[64];
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(device), minor(device), name);
-	FILE *f = fopen(path, "re");
-	bool got = f && fgets(text, (int)size, f);
-	if (f)
-		fclose(f);
-	return got;
+	return io_read_text(path, text, sizeof(text)) && strcmp(text, expected) == 0;
 }
 
 /* A partition's attributes are those of its device, one directory above. */
-static bool is_removable(dev_t device)
+static bool device_is_removable(dev_t device)
 {
-	char text[64], path[PATH_MAX];
-	if ((read_text(device, "removable", text, sizeof(text)) ||
-	     read_text(device, "../removable", text, sizeof(text))) &&
-	    text[0] == '1')
-		return true;
-	if ((read_text(device, "device/type", text, sizeof(text)) ||
-	     read_text(device, "../device/type", text, sizeof(text))) &&
-	    strcmp(text, "SD\n") == 0)
+	char path[PATH_MAX];
+	if (device_says(device, "removable", "1\n") || device_says(device, "../removable", "1\n") ||
+	    device_says(device, "device/type", "SD\n") ||
+	    device_says(device, "../device/type", "SD\n"))
 		return true;
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(device), minor(device));
 	char *at = realpath(path, NULL);
-	bool usb = at && strstr(at, "/usb");
+	const bool usb = at && strstr(at, "/usb");
 	free(at);
 	return usb;
 }
@@ -168,7 +132,7 @@ void unwritten_print(const struct cli *cli, const char *dst, uint64_t bytes)
 	if (!cli->voice.advises || bytes == 0 || waits ||
 	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH ||
 	    stat(dst, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) ||
-	    !is_removable(st.st_dev))
+	    !device_is_removable(st.st_dev))
 		return;
 	note_printf("%s: data may still be in memory (with --fsync, fcopy waits for the device)",
 		    escaped(dst));

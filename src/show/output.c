@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Implements output.h.
+ * The files that the program writes beside the copy: of --json, --log-file and others.
  */
 #include "io/io.h"
+#include "part/private.h"
 #include "patient.h"
 #include "show.h"
 #include "sink.h"
@@ -33,21 +34,15 @@ static int output_find(struct output *o)
 	return o->dir < 0 ? -errno : 0;
 }
 
-/* Opens what the symlink says: the owner of the directory can exchange its name. */
+/* Opens what the symlink says. */
 static int output_follow(const struct output *o, int flags, const char **reason)
 {
 	char text[PATH_MAX];
 	struct stat st;
-	int link = openat(o->dir, output_name(o), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t n = link < 0 || fstat(link, &st) < 0 ? -1
-						     : readlinkat(link, "", text, sizeof(text) - 1);
-	const int err = errno;
-	if (link >= 0)
-		close(link);
-	if (n < 0)
-		return -err;
-	text[n] = '\0';
-	if (st.st_uid != 0 && st.st_uid != geteuid()) {
+	const int r = io_read_link(o->dir, output_name(o), text, &st);
+	if (r < 0)
+		return r;
+	if (io_is_foreign(&st)) {
 		*reason = "is a symlink of another user";
 		return -EPERM;
 	}
@@ -57,16 +52,10 @@ static int output_follow(const struct output *o, int flags, const char **reason)
 	return fd;
 }
 
-static bool output_is_shared(const struct output *o)
-{
-	struct stat st;
-	return fstat(o->dir, &st) < 0 || (st.st_uid != geteuid() && st.st_uid != 0) ||
-	       (st.st_mode & 022);
-}
-
 static int output_open_name(const struct output *o, int flags, const char **reason)
 {
-	const bool shared = output_is_shared(o);
+	struct stat st;
+	const bool shared = fstat(o->dir, &st) < 0 || private_is_shared(&st);
 	/* Nobody else can exchange a name in /dev or /proc/self/fd. */
 	int fd = openat(o->dir, output_name(o), flags | (shared ? O_NOFOLLOW : 0), 0666);
 	if (fd < 0 && shared && errno == ELOOP)

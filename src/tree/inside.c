@@ -5,7 +5,6 @@
  * read once, and again when poll(2) reports that a mount has changed.
  */
 #include "io/io.h"
-#include "io/libc.h"
 #include "root.h"
 #include "source/filter.h"
 #include "source/reader.h"
@@ -19,20 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
-
-struct mount {
-	unsigned id;
-	dev_t dev;
-	char *root;  /* of the mount, in its file system */
-	char *point; /* where it is mounted */
-};
 
 struct mounts {
 	pthread_mutex_t lock;
-	FILE *file; /* NULL: nothing was read */
-	struct mount *mount;
+	struct mount_list list; /* closed: nothing was read */
+	struct mount *mount;    /* with copies of root and point, and no other text */
 	size_t count, size;
 };
 
@@ -43,37 +34,21 @@ struct location {
 	char inner[PATH_MAX]; /* in its file system */
 };
 
-/* Space, tab, newline and backslash are written as \ and three octal digits. */
-static void unescape(char *text)
-{
-	char *to = text;
-	for (const char *c = text; *c; c++) {
-		if (c[0] == '\\' && c[1] && c[2] && c[3]) {
-			*to++ = (char)((c[1] & 7) * 64 + (c[2] & 7) * 8 + (c[3] & 7));
-			c += 3;
-		} else {
-			*to++ = *c;
-		}
-	}
-	*to = '\0';
-}
-
 static void mounts_clear(struct mounts *m)
 {
 	for (size_t i = 0; i < m->count; i++) {
-		free(m->mount[i].root);
-		free(m->mount[i].point);
+		free((char *)m->mount[i].root);
+		free((char *)m->mount[i].point);
 	}
 	free(m->mount);
 	m->mount = NULL;
 	m->count = m->size = 0;
 }
 
-/* Returns false if there is no memory. Other lines than those of mounts are ignored. */
-static bool mounts_add(struct mounts *m, const char *line)
+/* Returns false if there is no memory. */
+static bool mounts_add(struct mounts *m, const struct mount *read)
 {
-	struct mount new = {.root = NULL};
-	unsigned major, minor;
+	struct mount new = {.id = read->id, .dev = read->dev};
 	if (m->count == m->size) {
 		const size_t size = 2 * m->size + 64;
 		struct mount *more = realloc(m->mount, size * sizeof(*more));
@@ -82,37 +57,27 @@ static bool mounts_add(struct mounts *m, const char *line)
 		m->mount = more;
 		m->size = size;
 	}
-	if (sscanf(line, "%u %*u %u:%u %ms %ms", &new.id, &major, &minor, &new.root, &new.point) ==
-	    5) {
-		unescape(new.root);
-		unescape(new.point);
-		new.dev = makedev(major, minor);
-		m->mount[m->count++] = new;
-		return true;
-	}
-	free(new.root);
-	return true;
+	new.root = strdup(read->root);
+	new.point = strdup(read->point);
+	m->mount[m->count++] = new;
+	return new.root &&new.point;
 }
 
 /* Reads the list unless it is known. It was opened before it is read, so that no later change is
  * missed. Returns false if it cannot be read. */
 static bool mounts_read(struct mounts *m)
 {
-	char *line = NULL;
-	size_t size = 0;
+	struct mount next;
 	bool read = true;
-	if (m->file && m->count > 0 &&
-	    poll(&(struct pollfd){.fd = fileno(m->file), .events = POLLPRI}, 1, 0) == 0)
+	if (m->list.file && m->count > 0 &&
+	    poll(&(struct pollfd){.fd = fileno(m->list.file), .events = POLLPRI}, 1, 0) == 0)
 		return true;
 	mounts_clear(m);
-	if (m->file)
-		fclose(m->file);
-	m->file = fopen("/proc/self/mountinfo", "re");
-	if (!m->file)
+	mount_close(&m->list);
+	if (!mount_open(&m->list))
 		return false;
-	while (read && getline(&line, &size, m->file) > 0)
-		read = mounts_add(m, line);
-	free(line);
+	while (read && mount_next(&m->list, &next))
+		read = mounts_add(m, &next);
 	if (!read)
 		mounts_clear(m);
 	return read;
@@ -121,14 +86,13 @@ static bool mounts_read(struct mounts *m)
 /* Where is the open directory? Returns false if that is unknown. */
 static bool location_find(const struct mounts *m, int fd, struct location *p)
 {
-	struct statx st;
 	const ssize_t n = readlink(io_proc_path(fd).text, p->path, sizeof(p->path) - 1);
-	if (n <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
-	    !(st.stx_mask & STATX_MNT_ID)) /* Linux 5.8 */
+	const uint64_t id = mount_id(fd);
+	if (n <= 0 || id == 0)
 		return false;
 	p->path[n] = '\0';
 	for (size_t i = 0; i < m->count && !p->in; i++)
-		p->in = m->mount[i].id == st.stx_mnt_id ? &m->mount[i] : NULL;
+		p->in = m->mount[i].id == id ? &m->mount[i] : NULL;
 	const char *rest = p->in ? path_below(p->path, p->in->point) : NULL;
 	return rest && snprintf(p->inner, PATH_MAX, "%s%s",
 				strcmp(p->in->root, "/") == 0 ? "" : p->in->root, rest) < PATH_MAX;
@@ -163,8 +127,7 @@ void mounts_free(struct mounts *m)
 	if (!m)
 		return;
 	mounts_clear(m);
-	if (m->file)
-		fclose(m->file);
+	mount_close(&m->list);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

@@ -162,21 +162,15 @@ int directory_open(const struct tree *t, int parent, const char *name)
 							     : openat(parent, name, O_PATH | flags);
 }
 
-/* Opens what the symlink says by its descriptor: its owner can exchange its name. */
 int directory_follow(int parent, const char *name, int flags)
 {
 	char text[PATH_MAX];
 	struct stat st;
-	int link = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t n = link < 0 || fstat(link, &st) < 0 ? -1
-						     : readlinkat(link, "", text, sizeof(text) - 1);
-	const bool foreign = n >= 0 && st.st_uid != 0 && st.st_uid != geteuid();
-	io_close(link);
-	if (n < 0 || foreign) { /* EINVAL, ENOENT: a file */
-		errno = foreign ? EPERM : ENOTDIR;
+	const int r = io_read_link(parent, name, text, &st);
+	if (r < 0 || io_is_foreign(&st)) {
+		errno = r < 0 ? ENOTDIR : EPERM;
 		return -1;
 	}
-	text[n] = '\0';
 	return openat(parent, text, flags | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 }
 
