@@ -285,8 +285,7 @@ static bool has_changed(int held, const struct timespec *stored)
 	struct statx now;
 	if (statx(held, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME, &now) < 0)
 		return false;
-	return now.stx_mtime.tv_sec != stored->tv_sec ||
-	       (long)now.stx_mtime.tv_nsec != stored->tv_nsec;
+	return !same_time(statx_time(now.stx_mtime), *stored);
 }
 
 /* close(2) does not wait until a FUSE server has released the file. */

@@ -23,7 +23,7 @@ static int stat_now(int fd, struct stat *st)
 	if (r == 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE | STATX_CTIME,
 			    &sx) == 0) {
 		st->st_size = (off_t)sx.stx_size;
-		st->st_ctim = (struct timespec){sx.stx_ctime.tv_sec, sx.stx_ctime.tv_nsec};
+		st->st_ctim = statx_time(sx.stx_ctime);
 	}
 	return r;
 }

@@ -356,7 +356,7 @@ void storage_note_close(struct storage *s, dev_t dev, bool keeps_times)
 
 int64_t storage_time_difference(const struct timespec *a, const struct timespec *b)
 {
-	const int64_t s = a->tv_sec - b->tv_sec;
+	const int64_t s = time_between(b->tv_sec, a->tv_sec);
 	if (s > INT64_MAX / (2 * SECOND_NS) || s < -(INT64_MAX / (2 * SECOND_NS)))
 		return INT64_MAX;
 	const int64_t ns = s * SECOND_NS + (a->tv_nsec - b->tv_nsec);
@@ -379,8 +379,7 @@ static struct timespec rounded_down(const struct timespec *time, int64_t step)
 
 static bool is_rounded_down(const struct timespec *set, const struct timespec *stored, int64_t step)
 {
-	const struct timespec down = rounded_down(set, step);
-	return down.tv_sec == stored->tv_sec && down.tv_nsec == stored->tv_nsec;
+	return same_time(rounded_down(set, step), *stored);
 }
 
 bool storage_time_is_equal(const struct storage_times *t, const struct timespec *set,

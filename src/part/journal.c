@@ -3,6 +3,7 @@
  */
 #include "journal.h"
 #include "io/hash.h"
+#include "io/io.h"
 #include "io/words.h"
 
 #include <errno.h>
@@ -52,20 +53,15 @@ struct journal_source journal_source_of(const struct stat *st)
 				       .ctime = st->st_ctim};
 }
 
-static bool journal_same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 bool journal_same_source(const struct journal_source *a, const struct journal_source *b)
 {
-	return a->inode == b->inode && a->size == b->size &&
-	       journal_same_time(&a->mtime, &b->mtime) && journal_same_time(&a->ctime, &b->ctime);
+	return a->inode == b->inode && a->size == b->size && same_time(a->mtime, b->mtime) &&
+	       same_time(a->ctime, b->ctime);
 }
 
 static bool journal_is_after(const struct timespec *t, const struct timespec *when)
 {
-	time_t later = when->tv_sec - t->tv_sec;
+	const int64_t later = time_between(t->tv_sec, when->tv_sec);
 	return later < RECENT || (later == RECENT && when->tv_nsec <= t->tv_nsec);
 }
 

@@ -98,7 +98,7 @@ static void job_birth(int dir, const char *name, struct stat *st)
 	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
 	st->st_mtim = (struct timespec){0};
 	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
-		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
+		st->st_mtim = statx_time(sx.stx_btime);
 }
 
 static int job_look_at_destination(struct job *j)
@@ -116,12 +116,12 @@ static int job_look_at_destination(struct job *j)
 static bool job_fits_destination(const struct job *j)
 {
 	const struct journal_source *c = &j->part.journal.commit.source;
-	const struct timespec *t = &j->dst.st_mtim;
+	const struct timespec t = j->dst.st_mtim;
 	if (!j->exists || c->inode != j->dst.st_ino)
 		return false;
-	const bool same = c->mtime.tv_sec == t->tv_sec && c->mtime.tv_nsec == t->tv_nsec;
+	const bool same = same_time(c->mtime, t);
 	if (j->tree)
-		return same || c->mtime.tv_sec == 0 || t->tv_sec == 0;
+		return same || c->mtime.tv_sec == 0 || t.tv_sec == 0;
 	return same && c->size == j->dst.st_size;
 }
 
@@ -136,8 +136,7 @@ static bool job_is_same(const struct job *j)
 				    memcmp(of->shards.text, name, length) == 0);
 	return named && of->source.tree == j->tree && of->options.number == j->agreed &&
 	       of->shards.number == j->shard.count && s->inode == j->source->st_ino &&
-	       s->mtime.tv_sec == j->source->st_mtim.tv_sec &&
-	       s->mtime.tv_nsec == j->source->st_mtim.tv_nsec &&
+	       same_time(s->mtime, j->source->st_mtim) &&
 	       (j->tree || s->size == j->source->st_size);
 }
 

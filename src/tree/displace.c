@@ -22,9 +22,10 @@
 static long displace_number(const char *other, const char *name, size_t length)
 {
 	char *end;
+	if (strncmp(other, name, length) != 0 || strncmp(other + length, ".~", 2) != 0)
+		return 0;
 	const char *digits = other + length + 2;
-	if (strncmp(other, name, length) != 0 || strncmp(other + length, ".~", 2) != 0 ||
-	    *digits < '1' || *digits > '9')
+	if (*digits < '1' || *digits > '9')
 		return 0;
 	const long n = strtol(digits, &end, 10);
 	return strcmp(end, "~") == 0 && n < 1000000000 ? n : 0;

@@ -31,11 +31,10 @@ static bool entry_was_removed(const struct entry *e)
 	if (statx(e->dir->src, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME,
 		  &now) < 0)
 		return true;
-	bool same = now.stx_mtime.tv_sec == then->st_mtim.tv_sec &&
-		    (long)now.stx_mtime.tv_nsec == then->st_mtim.tv_nsec &&
-		    now.stx_ctime.tv_sec == then->st_ctim.tv_sec &&
-		    (long)now.stx_ctime.tv_nsec == then->st_ctim.tv_nsec;
-	bool recent = labs(time(NULL) - then->st_mtim.tv_sec) <= GRACE;
+	const bool same = same_time(statx_time(now.stx_mtime), then->st_mtim) &&
+			  same_time(statx_time(now.stx_ctime), then->st_ctim);
+	const int64_t age = time_between(then->st_mtim.tv_sec, time(NULL));
+	const bool recent = age <= GRACE && age >= -GRACE;
 	return !same || (recent && !reader_lists(e->dir->src, e->name));
 }
 
@@ -53,8 +52,7 @@ static bool entry_is_listed(const struct listed *l, const struct stat *st)
 		return then->st_ino == 0 || (st->st_ino == then->st_ino && same_owner);
 	if (st->st_ino != then->st_ino || st->st_size != then->st_size || !same_mtime(st, then))
 		return false;
-	if (st->st_ctim.tv_sec == then->st_ctim.tv_sec &&
-	    st->st_ctim.tv_nsec == then->st_ctim.tv_nsec)
+	if (same_ctime(st, then))
 		return true;
 	/* Of a part, something must show that the bytes are not what has changed. */
 	return l->again && st->st_nlink == then->st_nlink && !(l->part && same_owner);

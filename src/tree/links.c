@@ -24,7 +24,7 @@
 
 struct link {
 	struct inode inode;
-	struct statx_timestamp birth; /* zeros: unknown */
+	struct timespec birth; /* zeros: unknown */
 	off_t size;
 	struct timespec mtime;
 	nlink_t left;   /* names that were not found yet */
@@ -94,22 +94,21 @@ static void links_remove(struct links *l, struct link *k)
 	link_free(k);
 }
 
-static struct statx_timestamp link_birth(const struct entry *e)
+static struct timespec link_birth(const struct entry *e)
 {
 	struct statx sx;
 	const int flags = e->follow ? 0 : AT_SYMLINK_NOFOLLOW;
 	if (statx(e->dir->src, e->name, flags, STATX_BTIME, &sx) < 0 ||
 	    !(sx.stx_mask & STATX_BTIME))
-		return (struct statx_timestamp){0};
-	return sx.stx_btime;
+		return (struct timespec){0};
+	return statx_time(sx.stx_btime);
 }
 
-static bool link_is_same(const struct link *k, const struct stat *st, struct statx_timestamp birth)
+static bool link_is_same(const struct link *k, const struct stat *st, struct timespec birth)
 {
 	if ((birth.tv_sec || birth.tv_nsec) && (k->birth.tv_sec || k->birth.tv_nsec))
-		return k->birth.tv_sec == birth.tv_sec && k->birth.tv_nsec == birth.tv_nsec;
-	return k->size == st->st_size && k->mtime.tv_sec == st->st_mtim.tv_sec &&
-	       k->mtime.tv_nsec == st->st_mtim.tv_nsec;
+		return same_time(k->birth, birth);
+	return k->size == st->st_size && same_time(k->mtime, st->st_mtim);
 }
 
 static uint64_t link_bit(const struct entry *e)
@@ -122,7 +121,7 @@ static uint64_t link_bit(const struct entry *e)
 /* Returns false if there is no memory. Two inodes may have one key: the second one gets no row, and
  * its names become separate files. */
 static bool links_add(struct links *l, const struct entry *e, const struct stat *st,
-		      struct statx_timestamp birth, nlink_t left)
+		      struct timespec birth, nlink_t left)
 {
 	const size_t length = strlen(e->as);
 	struct link *k = malloc(sizeof(*k) + length + 1);
@@ -243,7 +242,7 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 	/* The old copy can have no more names: this one is the first of those that follow. */
 	if (r == -EMLINK && k && k->complete) {
 		const nlink_t left = k->left;
-		const struct statx_timestamp birth = k->birth;
+		const struct timespec birth = k->birth;
 		links_remove(l, k);
 		links_add(l, e, st, birth, left);
 	}
@@ -256,7 +255,7 @@ enum name_state links_claim(struct worker *w, const struct entry *e, const struc
 {
 	struct links *l = w->tree->links;
 	bool memory = true;
-	struct statx_timestamp birth = link_birth(e);
+	struct timespec birth = link_birth(e);
 	pthread_mutex_lock(&l->lock);
 	struct link *k = links_find(l, st);
 	const bool other = k && !link_is_same(k, st, birth), taken = other && !k->complete;

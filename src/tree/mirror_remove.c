@@ -351,8 +351,7 @@ static bool mirror_is_noted(int dir, const struct extra *extra, const struct sta
 	if (st->st_ino == extra->inode.ino)
 		return true;
 	return !system_has(dir, SYSTEM_LOCAL) && st->st_size == extra->size &&
-	       st->st_mtim.tv_sec == extra->mtime.tv_sec &&
-	       st->st_mtim.tv_nsec == extra->mtime.tv_nsec;
+	       same_time(st->st_mtim, extra->mtime);
 }
 
 /* Was the entry absent from SRC just now, or excluded there, and is it still the one that was

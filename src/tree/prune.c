@@ -68,9 +68,7 @@ static bool prune_may_be_old(const struct worker *w, const struct directory *d, 
 	struct stat now;
 	const struct stat *then = &d->st;
 	return d->state == DIRECTORY_RESUMED && listed > d->present && !prune_has_failures(w) &&
-	       (fstat(d->src, &now) < 0 || !same_mtime(&now, then) ||
-		now.st_ctim.tv_sec != then->st_ctim.tv_sec ||
-		now.st_ctim.tv_nsec != then->st_ctim.tv_nsec);
+	       (fstat(d->src, &now) < 0 || !same_mtime(&now, then) || !same_ctime(&now, then));
 }
 
 /* Removes what dst lists and the source lacks; src -1: it is as if it were empty. Returns 0, or
