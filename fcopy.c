@@ -56,7 +56,8 @@
  *                     error, classify (what a failure means), same (is SRC also DST?)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces.h belongs to direct)
- *   src/io/           result (of functions, beside -errno); the read and write loops, memory,
+ *   src/io/           result (of functions, beside -errno); the read and write loops, memory, times
+ *                     of files, symlinks; proc (what /proc shows: mounts, paths of open files);
  *                     io_uring, hash (also a checksum, and a table of hashes), words (of lines),
  *                     amount (of bytes, in words); system (what each file system can do, by its
  *                     type); libc (what musl lacks)
@@ -90,6 +91,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -228,30 +231,43 @@ struct invocation {
 	int argc;
 	char **argv;
 	int status;
+	sigset_t blocked; /* by the caller of this program */
 };
 
 static void *run_invocation(void *arg)
 {
 	struct invocation *i = arg;
+	pthread_sigmask(SIG_SETMASK, &i->blocked, NULL);
 	i->status = run(i->argc, i->argv);
 	return NULL;
 }
 
-/* The limit of the stack (ulimit -s) applies to this thread, and is the default of others. If it is
- * too low, another thread runs the command. */
-int main(int argc, char **argv)
+/* Runs the command in a thread with a larger stack. Meanwhile this thread blocks all signals: it
+ * would be the first to get one, which must interrupt the call for which the command waits. Returns
+ * false if there is no such thread. */
+static bool run_in_thread(struct invocation *i)
 {
-	struct invocation i = {argc, argv, EXIT_FAILED};
-	struct rlimit limit;
 	pthread_attr_t attributes;
 	pthread_t thread;
-	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < STACK &&
-	    pthread_attr_init(&attributes) == 0 &&
-	    pthread_attr_setstacksize(&attributes, STACK) == 0 &&
-	    pthread_setattr_default_np(&attributes) == 0 &&
-	    pthread_create(&thread, &attributes, run_invocation, &i) == 0) {
+	sigset_t all;
+	if (pthread_attr_init(&attributes) != 0 ||
+	    pthread_attr_setstacksize(&attributes, STACK) != 0 ||
+	    pthread_setattr_default_np(&attributes) != 0)
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &i->blocked);
+	const bool started = pthread_create(&thread, &attributes, run_invocation, i) == 0;
+	if (started)
 		pthread_join(thread, NULL);
-		return i.status;
-	}
-	return run(argc, argv);
+	pthread_sigmask(SIG_SETMASK, &i->blocked, NULL);
+	return started;
+}
+
+/* The limit of the stack (ulimit -s) applies to this thread, and is the default of others. */
+int main(int argc, char **argv)
+{
+	struct invocation i = {.argc = argc, .argv = argv, .status = EXIT_FAILED};
+	struct rlimit limit;
+	const bool small = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < STACK;
+	return small && run_in_thread(&i) ? i.status : run(argc, argv);
 }

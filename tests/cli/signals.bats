@@ -64,13 +64,14 @@ os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" pipe b 2>/dev/null
 	nothing_changed
 }
 
-@test "a signal while a FIFO has no other side" {
+@test "a signal while a FIFO has no other side, with a large or a small stack" {
 	mkfifo pipe
 	echo data >a
 	local arguments
-	for arguments in "pipe b" "a pipe"; do
+	for arguments in "8192 pipe b" "8192 a pipe" "512 pipe b" "512 a pipe"; do
+		# With 512 KiB, another thread than the first one waits.
 		# shellcheck disable=SC2086
-		env --default-signal=INT "$FCOPY" $arguments &
+		(ulimit -s ${arguments%% *} && exec env --default-signal=INT "$FCOPY" ${arguments#* }) &
 		pid=$!
 		await is_fcopy
 		sleep 0.1 # until it waits
