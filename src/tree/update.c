@@ -2,6 +2,7 @@
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
 #include "endpoints/error.h"
+#include "endpoints/replace.h"
 #include "entry.h"
 #include "io/io.h"
 #include "io/system.h"
@@ -168,6 +169,9 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 		w->made = identity_of(dst);
 	if (r == 0)
 		w->outcome->action = FCOPY_ACTION_COPIED;
+	/* The earlier run may have been killed before it removed its part. */
+	if (r > 0 && w->options.resume && S_ISREG(st->st_mode) && !w->tree->options->dry_run)
+		part_remove(w->place.dir, w->place.name, fd, st);
 	close(dst);
 	return r;
 }
@@ -220,9 +224,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 bool update_keeps(const struct tree *t, const struct entry *e, const struct stat *st,
 		  const struct stat *old)
 {
-	return st->st_mtim.tv_sec < old->st_mtim.tv_sec ||
-	       (st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
-		st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
+	return !time_is_before(old->st_mtim, st->st_mtim) ||
 	       equal_times(&t->equal, e->dir->dst, st, old);
 }
 

@@ -340,6 +340,28 @@ killed_at() {
 	[ $killed -ge 20 ]
 }
 
+@test "--resume: a kill between the rename and the removal of the part: the next run removes it" {
+	need_strace
+	local options call n killed=0
+	random a 300000
+	for options in "" -a; do
+		for call in unlinkat renameat2; do
+			for ((n = 1; n < 10; n++)); do
+				rm -rf b b.fcopy-part .fcopy-*
+				# shellcheck disable=SC2086
+				run strace -f -qq -o trace -e trace=$call -e inject=$call:signal=KILL:when=$n "$FCOPY" --resume $options a b
+				[ "$status" = 137 ] || break
+				[ ! -e b ] || [ ! -e b.fcopy-part ] || killed=$((killed + 1))
+				# shellcheck disable=SC2086
+				expect 0 --resume $options a b
+				cmp a b
+				[ "$(ls -A)" = $'a\nb\ntrace' ] || { echo "$options $call $n"; ls -A; return 1; }
+			done
+		done
+	done
+	[ $killed -ge 2 ]
+}
+
 @test "--resume: waits for a lock that a dying process still holds, and no longer than a second" {
 	need flock
 	random a 300000
