@@ -39,6 +39,12 @@ int error_refuse(struct fcopy_error *e, const char *path, int err, const char *r
 	return -err;
 }
 
+void error_warn(const struct fcopy_error *e, const struct fcopy_options *o)
+{
+	if (o->notify)
+		o->notify(o->user, &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = e});
+}
+
 int error_look_up(struct fcopy_error *e, const char *call, const char *path, int err)
 {
 	error_call(e, call, path, err);

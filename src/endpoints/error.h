@@ -51,6 +51,9 @@ static inline bool error_is_of_storage(const struct fcopy_error *e)
 	return is == ERROR_FULL || is == ERROR_STORAGE;
 }
 
+/* Hands it to options.notify as a warning: the copy goes on. */
+void error_warn(const struct fcopy_error *, const struct fcopy_options *);
+
 /* The recorded failure follows from what the operands are. */
 int error_unsuitable(struct fcopy_error *);
 

@@ -27,15 +27,11 @@ struct partial {
 static void partial_warn(const struct part *p, const char *name, const char *operation, int err,
 			 const struct fcopy_options *o)
 {
-	char path[PATH_MAX] = "";
+	char path[PATH_MAX];
 	struct fcopy_error error;
-	const ssize_t n = readlink(io_proc_path(p->parent).text, path, sizeof(path) - 1);
-	const size_t used = n > 0 && (size_t)n + NAME_MAX + 2 < sizeof(path) ? (size_t)n : 0;
-	snprintf(path + used, sizeof(path) - used, "%s%s", used > 0 ? "/" : "", name);
+	io_name_path(p->parent, name, path);
 	error_operation(&error, operation, operation ? "close" : "remove", path, err);
-	if (o->notify)
-		o->notify(o->user,
-			  &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = &error});
+	error_warn(&error, o);
 }
 
 void partial_close(struct part *p, bool remove, const struct fcopy_options *o)

@@ -296,6 +296,8 @@ int replace_commit(struct endpoint *e, struct fcopy_error *error)
 			   ? error_call(error, "fstat", e->path, errno)
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
 	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &fail);
+	if (f->slot.stage == SLOT_LOST)
+		slot_warn_lost(&f->slot, e->options);
 	if (r == RESULT_TAKEN) {
 		f->keep_part = false;
 		return e->options->no_clobber ? RESULT_SKIPPED : r;

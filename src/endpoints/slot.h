@@ -18,6 +18,7 @@
  *     slot_commit()  slot_drop()
  *            |          |
  *          NAMED      GONE        DST is what it was
+ *       (or LOST: another process's entry has come out, and cannot get its name back)
  *
  * The commit is the only place where an entry of DST is replaced, and where it gets a backup. A
  * commit that fails leaves the slot MADE, and DST as it was: the caller commits again or drops it.
@@ -59,7 +60,7 @@ struct slot_facts {
 	unsigned unfit; /* a set of HOW() */
 };
 
-enum slot_stage { SLOT_CHOSEN, SLOT_MADE, SLOT_NAMED, SLOT_GONE };
+enum slot_stage { SLOT_CHOSEN, SLOT_MADE, SLOT_NAMED, SLOT_GONE, SLOT_LOST };
 
 /* What the commit may replace. */
 enum slot_over {
@@ -84,6 +85,8 @@ enum slot_over {
  *                    MADE                          old entry
  *     any            NAMED,   -                    empty            closed
  *                    GONE
+ *     any but FINAL, LOST     as MADE              of what another  open, or closed
+ *     PART, WRITE                                  process made
  *
  * A commit over an old entry gives the file of LINK a drawn name, too; if the rename fails then,
  * that name stays for the next commit. SWAP is CHOSEN with a name only while slot_make() runs, and
@@ -149,10 +152,12 @@ int slot_link(int dir, const char *name, void *slot);
 /* Gives it the name `as` in `dir`. Returns 0; or
  *   RESULT_RIVAL     the copy of another entry of the tree has the name;
  *   RESULT_TAKEN     something has it that slot.over excludes;
- *   -ENOTRECOVERABLE the same, and it has become slot.name by now: slot_drop() leaves it;
+ *   -ENOTRECOVERABLE the same, and it has become slot.name by now. The slot is LOST: slot_drop()
+ *                    leaves it, and slot_warn_lost() says where it is;
  *   -ESTALE          no call: another process has exchanged slot.name;
  *   -errno           with the call. */
 int slot_commit(struct slot *, int dir, const char *as, struct failure *);
+void slot_warn_lost(const struct slot *, const struct fcopy_options *);
 
 /* Closes the file, and removes what was made, unless it is named; what is no file stays under its
  * final name. HOW_SWAP: the old entry gets its name back. */

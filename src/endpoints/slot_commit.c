@@ -45,10 +45,7 @@ static int rename_found(struct slot *s, int dir, const char *as, struct failure 
 	if (s->how == HOW_PART)
 		return rename_part(s, dir, as, fail);
 	const struct backup *b = slot_backup(s);
-	const int r = exchange_over(s->home, s->name, dir, as, s->found, b && b->keeps_another);
-	if (r == -ENOTRECOVERABLE) /* it is not ours */
-		s->name[0] = '\0';
-	return r;
+	return exchange_over(s->home, s->name, dir, as, s->found, b && b->keeps_another);
 }
 
 static int rename_once(struct slot *s, enum slot_over over, int dir, const char *as,
@@ -92,10 +89,12 @@ static int taken_result(enum slot_over over, int r)
 static int keep_another(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	int r = backup_keep(s->backup, s->home, s->name, dir, fail);
-	if (r < 0 && renameat2(s->home, s->name, dir, as, RENAME_EXCHANGE) == 0)
-		return r;
+	if (r < 0)
+		return renameat2(s->home, s->name, dir, as, RENAME_EXCHANGE) == 0
+			   ? r
+			   : -ENOTRECOVERABLE;
 	s->name[0] = '\0';
-	return r < 0 ? -ENOTRECOVERABLE : 0;
+	return 0;
 }
 
 /* The old entry gets its backup just before the rename. If that was a rename, too, the name is
@@ -252,5 +251,18 @@ int slot_commit(struct slot *s, int dir, const char *as, struct failure *fail)
 		r = end_swap(s, dir, fail);
 	if (r == 0)
 		s->stage = SLOT_NAMED;
+	else if (r == -ENOTRECOVERABLE)
+		s->stage = SLOT_LOST;
 	return r;
+}
+
+void slot_warn_lost(const struct slot *s, const struct fcopy_options *o)
+{
+	char path[PATH_MAX];
+	struct fcopy_error error;
+	io_name_path(s->home, s->name, path);
+	error_refuse(&error, path, EEXIST,
+		     "is what another process made as DST during the commit: rename it back",
+		     FCOPY_ADVICE_NONE);
+	error_warn(&error, o);
 }

@@ -9,6 +9,7 @@
  */
 #include "displace.h"
 #include "entry.h"
+#include "io/io.h"
 #include "report.h"
 #include "rivals.h"
 
@@ -54,8 +55,8 @@ bool aside_may_move(struct tree *t, struct directory *d)
 		return true;
 	/* When it is complete, a directory gets the owner and mode of its source. */
 	if (d->parent &&
-	    (st->st_mode & 022 || ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) &&
-				   st->st_uid != 0 && st->st_uid != geteuid())))
+	    (st->st_mode & 022 ||
+	     ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) && io_is_foreign(st))))
 		return true;
 	for (; d; d = d->parent)
 		if (aside_is_shared(t, d))
@@ -104,7 +105,11 @@ static int aside_make_in(struct slot *s, struct worker *w, const struct entry *e
 		slot_look(s, dir, e->as);
 		r = m->complete(s->home, slot_name(s, e->as), m->arg, fail);
 	}
-	return r < 0 ? r : slot_commit(s, dir, e->as, fail);
+	if (r >= 0)
+		r = slot_commit(s, dir, e->as, fail);
+	if (s->stage == SLOT_LOST)
+		slot_warn_lost(s, &w->options);
+	return r;
 }
 
 /* The chosen way has failed with r. Is there another one? */
@@ -114,8 +119,8 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 	if (r == -EXDEV && s->how == HOW_ASIDE && geteuid() != 0) {
 		aside_note_sharing(e->dir, SHARING_NONE);
 		s->is.foreign = false;
-	} else if (r < 0 && r != -EISDIR && s->is.exists && fail->step == STEP_RENAME &&
-		   facts_still_allow(w, e)) {
+	} else if (r < 0 && r != -EISDIR && s->stage != SLOT_LOST && s->is.exists &&
+		   fail->step == STEP_RENAME && facts_still_allow(w, e)) {
 		s->is.unfit |= HOW_INVISIBLE; /* it could be created, but no rename replaces */
 	} else {
 		return false;

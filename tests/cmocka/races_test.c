@@ -386,6 +386,45 @@ static void backup_appears(void **state)
 	assert_true(same_bytes("d/dst", "src"));
 }
 
+static void exchange_once(void)
+{
+	exchange_file();
+	fault_also("renameat2", EIO);
+}
+
+static char lost[PATH_MAX];
+
+static void note_lost(void *user, const struct fcopy_event *event)
+{
+	(void)user;
+	if (event->kind == FCOPY_EVENT_WARNING && strstr(event->error->path, "/.fcopy-"))
+		snprintf(lost, sizeof(lost), "%s", event->error->path);
+}
+
+/* What another process has made at the last moment comes out, and no rename gives it its name back:
+ * it stays, and a warning names it. */
+static void another_file_comes_out(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {.copy = {.api = FCOPY_API, .notify = note_lost},
+						   .update = FCOPY_UPDATE_OLDER};
+	const char *const src = "src";
+	(void)state;
+	make_source();
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	need(mkdir("d", 0755) == 0);
+	make_file("d/dst", OLD_SIZE, DENSE, 2);
+	need(utimensat(AT_FDCWD, "d/dst", (struct timespec[2]){{0}}, 0) == 0);
+	fault_before(exchange_once);
+	fault_set("renameat2", 1, 0);
+	fault_on();
+	const int r = fcopy_tree(&src, 1, "d/dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen() && r < 0);
+	assert_true(same_bytes("d/dst", "src"));
+	assert_true(same_bytes(lost, "new"));
+}
+
 static const char *second; /* of two files whose first one has a backup */
 
 static void make_second_backup(void)
@@ -534,6 +573,7 @@ int main(void)
 	case_add(source_gets_old_name, NULL, "the source gets a name of which the part has a copy");
 	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
 	case_add(directory_has_name, "linkat", "a directory has the name of a link");
+	case_add(another_file_comes_out, NULL, "another file comes out, and cannot go back");
 	case_add(backup_appears, NULL, "a numbered backup appears");
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
 	case_add(backup_appears_late, NULL,
