@@ -125,7 +125,7 @@ int attributes_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_
  * or -errno if the owner or the group was not set. */
 int attributes_set_owner(int fd, bool by_path, uid_t, gid_t);
 
-/* keep.c: what the copy keeps of the file that it replaces. */
+/* What the copy keeps of the file that it replaces. */
 
 /* Gives the open copy the owner and group of the old file. *mode: the mode that it has now; 0 after
  * a chown(2), which may change it. */

@@ -2,8 +2,7 @@
  * A connected stream socket as SRC or DST. It has SO_LINGER {1, 0} from the start: closing it
  * resets the connection. So the peer of a copy that fails or is killed sees an error, never the end
  * of a stream. Only the commit restores SO_LINGER. As DST it then half-closes and waits for the
- * receipt (socket.c). As SRC it closes after DST has committed: that close is the receipt for the
- * peer.
+ * receipt. As SRC it closes after DST has committed: that close is the receipt for the peer.
  */
 #include "socket.h"
 

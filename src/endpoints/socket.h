@@ -13,7 +13,7 @@
  * 3. Tests: tests/cli/sockets.bats, tests/check/rules_test.c, tests/cmocka/sockets_test.c,
  *    tests/fuzz/command_line.dict, and endpoints_check() in tests/fuzz/endpoints.c: otherwise the
  *    fuzzer opens what the address names.
- * 4. If it listens: print_reachable() in src/show/listening.c prints the command of the peer.
+ * 4. If it listens: print_receive() in src/show/listening.c prints the command of the peer.
  */
 #ifndef ENDPOINTS_SOCKET_H
 #define ENDPOINTS_SOCKET_H

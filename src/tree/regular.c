@@ -99,8 +99,8 @@ static bool regular_is_local(struct worker *w, int fd, const struct stat *st)
 	return w->is_exact;
 }
 
-/* O_EXCL or the type of what is there met the copy of another entry, which may be
- * special_place's and not yet claimed. */
+/* Has O_EXCL, or the type of what is there, met the copy of another entry? special_place() may have
+ * made that, and not have claimed it yet. */
 static bool regular_met_rival(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_error *error = &w->file.error;
