@@ -171,8 +171,7 @@ static void clean_close(struct cleaning *c)
 {
 	struct search *d = c->at;
 	c->at = d->above;
-	if (d->fd >= 0)
-		close(d->fd);
+	io_close(d->fd);
 	names_free(&d->names);
 	free(d);
 }
@@ -185,8 +184,8 @@ static int clean_climb(const struct search *d)
 	const int err = up < 0 || fstat(up, &st) < 0 ? errno : clean_is(d->above, &st) ? 0 : ESTALE;
 	if (err == 0)
 		d->above->fd = up;
-	else if (up >= 0)
-		close(up);
+	else
+		io_close(up);
 	return -err;
 }
 

@@ -234,8 +234,7 @@ static int compare_sum(struct copy *c, off_t end, bool *cached)
 		at += n;
 		r = note_compared(&m, at);
 	}
-	if (m.dst >= 0)
-		close(m.dst);
+	io_close(m.dst);
 	*cached = m.cached;
 	io_free(m.memory, BLOCK_SIZE);
 	return r < 0 ? r : at == end && sum == c->sum;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Threads are a loop, not an engine: each takes the next piece of the range until no piece is left.
+ * How many there may be follows from the CPUs and the memory of this process: cpus_*, below.
  */
 #include "io/words.h"
 #include "move.h"
@@ -18,6 +19,10 @@
 #define PIECE_MIN      ((size_t)128 << 10)
 #define WRITEBACK_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are rarely this far apart */
 
+/* One range, and the threads that copy it. The members before the lock do not change while they
+ * run, but `started` and `helpers`, which are atomic; the lock is held for all after it. Every
+ * piece before `next` was taken, and every one before both `next` and `prefix` was copied unless it
+ * is in work. */
 struct ranges {
 	const struct engine *engine;
 	const struct transfer *whole;

@@ -87,7 +87,8 @@ mode_t acl_mode_without(const struct xattr_file *, mode_t mode);
 
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 
-/* Two open files of one type. */
+/* Two open files of one type. attributes_apply() changes only the results, which are the last two
+ * members. */
 struct attributes_pair {
 	struct xattr_file src, dst;
 	const struct stat *st; /* of the source */

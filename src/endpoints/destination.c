@@ -7,8 +7,7 @@
 
 static void close_directory(struct file *f)
 {
-	if (f->directory >= 0)
-		close(f->directory);
+	io_close(f->directory);
 	f->directory = -1;
 }
 

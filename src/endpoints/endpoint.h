@@ -132,6 +132,8 @@ struct rivals {
 	pthread_mutex_t *lock; /* held while a name is looked up and replaced */
 };
 
+/* `ops` says of what kind it is, and never changes while it is open. commit and abort set fd to -1;
+ * what the copy may read of a file that is closed is `st`, `not_atomic` and `mode_lost`. */
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */

@@ -29,6 +29,8 @@ struct http_text {
 	size_t length;
 };
 
+/* All slices are of one head, which must outlive it. A header that the request does not have is
+ * NULL; of what http_parse() has refused, only `name` and `target` may be set. */
 struct http_request {
 	enum http_method method;
 	struct http_text name, target; /* of the method; the target as the client sent it */

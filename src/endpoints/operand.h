@@ -43,7 +43,7 @@ int place_stat(struct place *, const char *path, struct fcopy_error *);
 int place_open_target(struct place *, const char *link, const char *path, struct fcopy_error *);
 /* It becomes `name` in the directory that is open as `dir`. */
 int place_enter(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
-/* The same; `dir` must stay open until the place is closed. */
+/* It becomes that name, and `dir` must stay open until the place is closed. */
 int place_borrow(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
 /* It becomes what `other`, which stays open, is. */
 int place_share(struct place *, const struct place *other, const char *path, struct fcopy_error *);
@@ -119,8 +119,8 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 /* place.c: what a name leads to, and then its place if it is a regular file. Returns 0, or -errno
  * with the failure recorded. */
 int place_follow(struct place *, const char *path, struct fcopy_error *);
-/* The same for a name that the command line does not have: not every symlink of another user is
- * followed. */
+/* As place_follow(), for a name that the command line does not have: not every symlink of another
+ * user is followed. */
 int place_follow_found(struct place *, const char *path, struct fcopy_error *);
 /* Can the place, which was looked up, get the copy of a file? follow: a symlink is followed, and
  * leads to a regular file or to none; false: a new file replaces whatever it is but a directory.

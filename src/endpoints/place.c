@@ -11,8 +11,7 @@ void place_close(struct place *p)
 {
 	if (p->dir >= 0 && !p->borrowed)
 		close(p->dir);
-	if (p->target >= 0)
-		close(p->target);
+	io_close(p->target);
 	p->dir = p->target = -1;
 }
 

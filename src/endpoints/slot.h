@@ -46,7 +46,8 @@ enum slot_how {
 /* The ways that leave DST as it is until a rename, or linkat(2), gives it to the copy. */
 #define HOW_INVISIBLE (HOW(LINK) | HOW(RENAME) | HOW(ASIDE) | HOW(PART))
 
-/* All that the choice depends on. */
+/* All that the choice depends on. Only `foreign` and `unfit` change after the first choice, and
+ * each change leaves fewer ways: choosing again ends. */
 struct slot_facts {
 	bool file;      /* a regular file, whose bytes are copied; else what one call makes */
 	bool exists;    /* DST is there */
@@ -119,7 +120,7 @@ static inline void slot_note(struct slot *s, const struct stat *st)
 	s->ino = st->st_ino;
 }
 
-/* The same for what was just made with its name, and can fail before it is complete. */
+/* Notes what was just made under its final name, and can fail before it is complete. */
 void slot_look(struct slot *, int dir, const char *as);
 
 /* The way for these facts. Pure. */
@@ -193,6 +194,8 @@ int exchange_move(int home, const char *from, int dir, const char *name);
  *
  * HOW_SWAP has taken the entry's name before: backup_keep() gives it that of the backup. */
 
+/* The first members are the caller's, and the last ones those of a commit: `stage` is BACKUP_NONE,
+ * and `older` empty, before backup_make() and after backup_end(). */
 struct backup {
 	char name[NAME_MAX + 1]; /* that the entry gets; empty: no backup is wanted */
 	bool numbered;           /* an older backup keeps its name: another number is chosen */

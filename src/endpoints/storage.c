@@ -40,7 +40,7 @@ static bool probe_rename(int dir, const char *from, const char *to, bool *able)
 	return *able || !private_is_of_disk(errno);
 }
 
-/* The same of a file that has just been closed, or of its directory. */
+/* As probe_rename(), for a file that has just been closed, or for its directory. */
 static bool probe_rename_closed(int dir, const char *from, const char *to, bool *able)
 {
 	int ms = 1;
@@ -83,8 +83,7 @@ static bool probe_reads(int dir, const char *name)
 	char byte;
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	bool readable = fd >= 0 && read(fd, &byte, 1) == 1;
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return readable;
 }
 
@@ -112,8 +111,7 @@ static bool probe_full_directory(struct probe *p, bool *able)
 	int fd = probe_open(p->dir, p->b);
 	*able = false;
 	if (fd < 0 || !probe_create(fd, file)) {
-		if (fd >= 0)
-			close(fd);
+		io_close(fd);
 		return false; /* the copy will fail, too */
 	}
 	const bool learned = probe_rename_closed(p->dir, p->b, p->a, able);
@@ -289,7 +287,7 @@ static const unsigned *storage_known_type(struct storage *s, dev_t dev)
 	return NULL;
 }
 
-/* The same of the file system with this open file. */
+/* Has the type of the file system `dev`, which has this open file, that property? */
 static bool storage_has(struct storage *s, int fd, dev_t dev, enum system_property property)
 {
 	const unsigned *known = storage_known_type(s, dev);

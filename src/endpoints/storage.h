@@ -103,8 +103,8 @@ void storage_note_link(struct storage *, dev_t, enum storage_link, bool listed);
 /* As temporary_draw(), with one getrandom(2) for many names. */
 int storage_draw(struct storage *, char name[TEMPORARY_SIZE]);
 bool storage_is_known(int dir); /* by its type: it can do all that */
-/* The same of STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS, but FAT, NFS and others are asked,
- * too, which ignore or refuse what they cannot store. */
+/* As storage_can(), for STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS: FAT, NFS and others are
+ * asked, too, which ignore or refuse what they cannot store. */
 bool storage_stores(struct storage *, int dir, enum storage_ability);
 /* What is known of the file system `dev`, which has this open file. storage may be NULL. */
 struct storage_times storage_times(struct storage *, int fd, dev_t);

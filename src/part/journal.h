@@ -84,7 +84,8 @@ struct journal_source {
 	struct timespec mtime, ctime;
 };
 
-/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a line */
+/* One line. The members that lines of its kind do not have are 0: journal_rows in journal.c.
+ * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a line */
 struct journal_fact {
 	enum journal_kind kind;
 	uint64_t number; /* version; options; private: an inode; shards; of a commit the sum */
@@ -121,7 +122,9 @@ bool journal_same_source(const struct journal_source *, const struct journal_sou
  * system counts in steps of up to two seconds? */
 bool journal_is_recent(const struct journal_source *, const struct timespec *when);
 
-/* What a whole journal says. */
+/* What a whole journal says: of each kind the last line. If it has none, the kind of that fact is
+ * JOURNAL_NOTHING. The prefixes begin again with each run, and flushed_prefix is never more than
+ * prefix. The offsets are of lines in `text`. */
 struct journal {
 	struct journal_fact version, name, source, options, data, run, private, shards, commit;
 	/* Of a file: so many bytes are complete as far as the last run knows, and on the storage.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Implements left.h. Only what three questions answer is removed:
+ * Implements left.h, but for the removal. Only what three questions answer is removed:
  *
  *   whose?   trust as in part.h. The owner of the directory above can give a name that looks like
  *            ours to any directory of this user: its lock or its journal must name its own inode,
@@ -134,8 +134,7 @@ static bool left_is_empty(const struct left *l, const char *name)
 {
 	int fd = openat(l->part.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	const bool empty = fd >= 0 && private_is_empty(fd) == 1;
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return empty;
 }
 
@@ -260,8 +259,7 @@ static bool left_is_locked(int fd)
 	flock(fd, LOCK_UN);
 	const int lock = openat(fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const bool locked = lock >= 0 && private_flock(lock, LOCK_SH) == -EWOULDBLOCK;
-	if (lock >= 0)
-		close(lock);
+	io_close(lock);
 	return locked;
 }
 
@@ -322,80 +320,6 @@ bool part_examine(struct left *l, int parent, const char *name, bool waits)
 		return true;
 	left_close(l);
 	return false;
-}
-
-static int left_remove_data(const struct part *p)
-{
-	int r, fd = part_open_data(p, O_RDONLY | O_DIRECTORY);
-	if (fd == -ENOENT)
-		return 0;
-	if (fd < 0)
-		return unlinkat(p->fd, PART_DATA, 0) < 0 ? -errno : 0;
-	r = system_is_mount_root(fd) > 0 ? -EBUSY : remove_tree(fd, p->fd, PART_DATA, NULL);
-	close(fd);
-	return r;
-}
-
-/* Another entry may have got the name since it was looked up: then the old one stays here. */
-static int left_return(const struct left *l)
-{
-	int fd = left_open_old(l);
-	if (fd < 0)
-		return fd;
-	int r = old_rename(fd, l->part.parent, l->old);
-	close(fd);
-	if (r == 0 && unlinkat(l->part.fd, PRIVATE_OLD, AT_REMOVEDIR) < 0)
-		r = -errno;
-	return r;
-}
-
-static int left_remove_content(struct left *l)
-{
-	const struct part *p = &l->part;
-	int r = left_remove_data(p);
-	if (r == 0 && (r = remove_entry(p->fd, PRIVATE_ENTRY)) == -ENOENT)
-		r = 0;
-	if (r == 0)
-		r = l->returns ? left_return(l) : remove_entry(p->fd, PRIVATE_OLD);
-	return r == -ENOENT && !l->returns ? 0 : r;
-}
-
-/* As a copy retires its part: no copy continues it under a hidden name, and a removal that is
- * interrupted can be continued, because the lock and the journal go last. */
-int left_remove(struct left *l)
-{
-	struct part *p = &l->part;
-	const bool locked = p->lock >= 0;
-	int r = part_is_named(p) ? 0 : errno ? -errno : -ESTALE;
-	if (r == 0 && p->published)
-		r = part_hide(p);
-	/* What is unlocked was empty when it was looked at, and may be in use by now. */
-	if (r == 0 && p->lock >= 0)
-		r = left_remove_content(l);
-	if (r == 0 && part_is_receipt(p))
-		part_remove_shares(p);
-	if (r == 0)
-		r = part_discard(p, l->retired);
-	if ((r == -ENOENT || r == -ESTALE) && !part_is_named(p) && (errno == 0 || errno == ENOENT))
-		r = 0; /* another process has removed it */
-	const bool used = !locked && (r == -ENOTEMPTY || r == -EEXIST);
-	l->state = used         ? FCOPY_LEFT_LIVE
-		   : r < 0      ? FCOPY_LEFT_FAILED
-		   : l->returns ? FCOPY_LEFT_RETURNED
-				: FCOPY_LEFT_REMOVED;
-	return used ? 0 : r;
-}
-
-bool left_sweep(int parent, const char *name, int of)
-{
-	struct left l;
-	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
-		    ((l.bare && (l.part.lock < 0 || !private_locks_are_local(l.part.lock))) ||
-		     l.kind == FCOPY_LEFT_RECEIPT) &&
-		    (of < 0 || private_has_name(of, parent, name)) && left_remove(&l) == 0 &&
-		    l.state != FCOPY_LEFT_LIVE;
-	left_close(&l);
-	return gone;
 }
 
 void left_close(struct left *l)

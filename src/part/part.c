@@ -339,12 +339,10 @@ int part_close(struct part *p, bool remove)
 	bool named = remove && p->fd >= 0 && private_may_have_name(p->fd, p->parent, p->name);
 	if (p->log >= 0 && close(p->log) < 0 && !remove)
 		r = -errno;
-	if (p->lock >= 0)
-		close(p->lock);
+	io_close(p->lock);
 	if (remove && p->fd >= 0)
 		r = part_remove_files(p, true, true);
-	if (p->fd >= 0)
-		close(p->fd);
+	io_close(p->fd);
 	if (r == 0 && named && unlinkat(p->parent, p->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		r = -errno;
 	journal_free(&p->journal);

@@ -49,6 +49,10 @@
 	"a new directory should have"
 #define PART_REPLACED "its .fcopy-part was moved or replaced during the copy"
 
+/* Until it is made or acquired, fd is -1, and only the names are known. After that, `name` is its
+ * name in `parent`: `public` if it is published, and otherwise a hidden one. The lock is open as
+ * long as this process uses the part, and the log from part_describe(), or from the acquisition, to
+ * part_close(). What this process notes in the log does not change `journal`. */
 struct part {
 	int parent;                /* the caller's; must outlive it */
 	int fd, lock, log;         /* the directory, its lock and its journal; -1: none */
@@ -144,8 +148,9 @@ static inline void part_lose(struct part *p, int err)
 void part_note(struct part *, const struct journal_fact *);
 /* Starts a run that continues `data`, of which so many bytes are known to be complete. */
 void part_note_run(struct part *, off_t prefix);
-/* The same with another source than the journal names. Returns 0 if that is on the storage. Or
- * -errno: what earlier runs noted may still count, so no byte of this source may be written. */
+/* Starts such a run with another source than the journal names. Returns 0 if that is on the
+ * storage. Or -errno: what earlier runs noted may still count, so no byte of this source may be
+ * written. */
 int part_note_source(struct part *, const struct journal_fact *source, off_t prefix);
 /* Everything that was noted is on the storage now: the caller has flushed data. */
 void part_note_flushed(struct part *);

@@ -250,8 +250,7 @@ int private_make(struct private_directory *p, int parent, struct failure *fail)
 		if (r < 0) {
 			int failure = r;
 			if (r == -ESTALE) { /* not ours: leave it alone */
-				if (p->fd >= 0)
-					close(p->fd);
+				io_close(p->fd);
 			} else if (p->fd >= 0) {
 				private_end(p);
 			} else {
@@ -269,8 +268,7 @@ int private_make(struct private_directory *p, int parent, struct failure *fail)
  * then. */
 void private_end(struct private_directory *p)
 {
-	if (p->lock >= 0)
-		close(p->lock);
+	io_close(p->lock);
 	if (p->fd >= 0) {
 		bool named = private_may_have_name(p->fd, p->parent, p->name);
 		unlinkat(p->fd, PRIVATE_LOCK, 0);
@@ -318,8 +316,7 @@ static int private_open_made(int dir, const char *name, const struct timespec *s
 	close(path);
 	if (r == 0)
 		return fd;
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return r;
 }
 
@@ -354,8 +351,7 @@ static int private_make_aside(int parent, const char *name, mode_t mode, bool cl
 	private_end(&aside);
 	if (r == 0)
 		return fd;
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 	return r;
 }
 

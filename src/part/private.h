@@ -54,7 +54,8 @@ int private_make_directory(int parent, const char *name, mode_t mode, bool moves
  * taken; or -errno. Where RENAME_NOREPLACE is unsupported, an empty directory may be replaced by a
  * directory; and where hard links are, too, what another process makes at that moment. */
 int private_rename(int from, const char *name, int to, const char *as);
-/* The same; *fail changes only if another call has failed than a rename. */
+/* As private_rename(), and *fail changes if another call has failed than a rename, and only then.
+ */
 int private_rename_as(int from, const char *name, int to, const char *as, struct failure *);
 /* close(2) does not wait until FUSE has released the file, and some storage renames nothing that is
  * open. Returns true, after a pause, if the rename that failed with `err` is to be tried again; *ms
@@ -77,7 +78,8 @@ int private_is_empty(int fd);
 /* Has the open directory or file this name in `parent`? If not, errno is 0, or why that is unknown.
  */
 bool private_has_name(int fd, int parent, const char *name);
-/* The same, or it is unknown: rmdir(2) of that name removes an empty directory at most. */
+/* Has it this name, or is that unknown? Then rmdir(2) of the name removes an empty directory at
+ * most. */
 bool private_may_have_name(int fd, int parent, const char *name);
 /* shared.c: locks an open file; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or
  * -errno.

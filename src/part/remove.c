@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Removes the tree of a copy that failed, or what a mirror has put aside, with few open directories
- * whatever the depth: what is deeper than DEPTH levels is moved up to the first. A full disk may
- * refuse that (btrfs), but the levels above free some space.
+ * Removes what copies have left, the tree of a copy that failed, and what a mirror has put aside,
+ * with few open directories whatever the depth: what is deeper than DEPTH levels is moved up to the
+ * first. A full disk may refuse that (btrfs), but the levels above free some space.
  */
 #include "io/io.h"
 #include "io/libc.h"
+#include "io/system.h"
 #include "left.h"
 #include "source/reader.h"
 
@@ -44,8 +45,7 @@ static bool remove_move_up(struct removal *r, int dir, const char *name)
 	char up[32];
 	int result;
 	const int path = remove_admit(dir, name); /* its .. changes */
-	if (path >= 0)
-		close(path);
+	io_close(path);
 	do {
 		snprintf(up, sizeof(up), ".%lu", ++r->moved);
 		result = renameat(dir, name, r->root, up);
@@ -112,8 +112,7 @@ int remove_tree(int root, int dir, const char *name, uint64_t *count)
 		r.progress = false;
 		int again = io_reopen_directory(root);
 		remove_entries(&r, again < 0 ? root : again, 0);
-		if (again >= 0)
-			close(again);
+		io_close(again);
 		result = unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 	} while (result < 0 && r.progress);
 	return result < 0 && r.failure ? -r.failure : result;
@@ -133,6 +132,84 @@ int remove_entry(int dir, const char *name)
 	close(fd);
 	return r;
 }
+
+/* What part_examine() has found. */
+
+static int left_remove_data(const struct part *p)
+{
+	int r, fd = part_open_data(p, O_RDONLY | O_DIRECTORY);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return unlinkat(p->fd, PART_DATA, 0) < 0 ? -errno : 0;
+	r = system_is_mount_root(fd) > 0 ? -EBUSY : remove_tree(fd, p->fd, PART_DATA, NULL);
+	close(fd);
+	return r;
+}
+
+/* Another entry may have got the name since it was looked up: then the old one stays here. */
+static int left_return(const struct left *l)
+{
+	int fd = left_open_old(l);
+	if (fd < 0)
+		return fd;
+	int r = old_rename(fd, l->part.parent, l->old);
+	close(fd);
+	if (r == 0 && unlinkat(l->part.fd, PRIVATE_OLD, AT_REMOVEDIR) < 0)
+		r = -errno;
+	return r;
+}
+
+static int left_remove_content(struct left *l)
+{
+	const struct part *p = &l->part;
+	int r = left_remove_data(p);
+	if (r == 0 && (r = remove_entry(p->fd, PRIVATE_ENTRY)) == -ENOENT)
+		r = 0;
+	if (r == 0)
+		r = l->returns ? left_return(l) : remove_entry(p->fd, PRIVATE_OLD);
+	return r == -ENOENT && !l->returns ? 0 : r;
+}
+
+/* As a copy retires its part: no copy continues it under a hidden name, and a removal that is
+ * interrupted can be continued, because the lock and the journal go last. */
+int left_remove(struct left *l)
+{
+	struct part *p = &l->part;
+	const bool locked = p->lock >= 0;
+	int r = part_is_named(p) ? 0 : errno ? -errno : -ESTALE;
+	if (r == 0 && p->published)
+		r = part_hide(p);
+	/* What is unlocked was empty when it was looked at, and may be in use by now. */
+	if (r == 0 && p->lock >= 0)
+		r = left_remove_content(l);
+	if (r == 0 && part_is_receipt(p))
+		part_remove_shares(p);
+	if (r == 0)
+		r = part_discard(p, l->retired);
+	if ((r == -ENOENT || r == -ESTALE) && !part_is_named(p) && (errno == 0 || errno == ENOENT))
+		r = 0; /* another process has removed it */
+	const bool used = !locked && (r == -ENOTEMPTY || r == -EEXIST);
+	l->state = used         ? FCOPY_LEFT_LIVE
+		   : r < 0      ? FCOPY_LEFT_FAILED
+		   : l->returns ? FCOPY_LEFT_RETURNED
+				: FCOPY_LEFT_REMOVED;
+	return used ? 0 : r;
+}
+
+bool left_sweep(int parent, const char *name, int of)
+{
+	struct left l;
+	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
+		    ((l.bare && (l.part.lock < 0 || !private_locks_are_local(l.part.lock))) ||
+		     l.kind == FCOPY_LEFT_RECEIPT) &&
+		    (of < 0 || private_has_name(of, parent, name)) && left_remove(&l) == 0 &&
+		    l.state != FCOPY_LEFT_LIVE;
+	left_close(&l);
+	return gone;
+}
+
+/* Its size. */
 
 static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size);
 
@@ -184,8 +261,7 @@ void left_measure(int fd, struct left_size *size)
 		return;
 	}
 	size->partial = true;
-	if (dir >= 0)
-		close(dir);
+	io_close(dir);
 }
 
 /* An entry of DST, mostly a directory, that must give up its name before the entry of another type
@@ -236,8 +312,7 @@ int old_return(struct old *o, const char *name)
 /* What holds the entry keeps its lock: by it the next mirror knows the directory. */
 void old_end(struct old *o)
 {
-	if (o->fd >= 0)
-		close(o->fd);
+	io_close(o->fd);
 	if (unlinkat(o->at.fd, PRIVATE_OLD, AT_REMOVEDIR) == 0 || errno == ENOENT) {
 		private_end(&o->at);
 		return;

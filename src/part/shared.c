@@ -150,6 +150,5 @@ bool private_locks_are_local(int fd)
 void private_refresh(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
+	io_close(fd);
 }

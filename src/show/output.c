@@ -115,8 +115,7 @@ int output_open(struct output *o, bool append)
 
 static void output_end(struct output *o)
 {
-	if (o->dir >= 0)
-		close(o->dir);
+	io_close(o->dir);
 	o->dir = -1;
 	o->f = NULL;
 }
