@@ -322,8 +322,8 @@ enum fate decide_fate(const struct end_facts *f)
 		return FATE_COMMIT;
 	if (f->committed || !f->fresh)
 		return FATE_STAY;
-	/* An unsound part must not be continued; what was built elsewhere cannot become one. */
-	if (f->unsound || !f->part)
+	/* A doubted part must not be continued; what was built elsewhere cannot become one. */
+	if (f->doubted || !f->part)
 		return FATE_REMOVE;
 	/* One beside a DST that exists could not be resumed. */
 	const bool unwanted = f->stopped || f->result == -EEXIST;

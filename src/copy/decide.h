@@ -122,7 +122,7 @@ struct end_facts {
 	bool committed; /* an earlier run has given it its name */
 	bool part;      /* it was built in a part */
 	bool published; /* ... that a later run finds */
-	bool unsound;   /* files that look complete may not be */
+	bool doubted;   /* files that look complete may not be */
 	int result;     /* of the commit, or 0: none was tried */
 };
 enum fate {

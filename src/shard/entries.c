@@ -292,7 +292,7 @@ static void check_line(struct worker *w, const struct entry *e)
 			       "is the copy of another entry, too");
 	else if (!there || (st.st_mode ^ l->entry.st.st_mode) & S_IFMT ||
 		 (S_ISREG(st.st_mode) && st.st_size != l->entry.st.st_size))
-		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->tree->root.doubt, DOUBT_COMMIT, __ATOMIC_RELAXED);
 }
 
 static void check_one(struct worker *w, const struct entry *e)
@@ -311,12 +311,13 @@ int entries_check(struct shard_tree *s)
 	static const struct batches chunks = {check_next, check_one, NULL};
 	struct tree *t = s->root.tree;
 	const uint64_t failures = t->root.failures;
-	t->root.doubtful = false;
+	t->root.doubt = DOUBT_NONE;
 	s->checked = 0;
 	s->failed = 0;
 	s->copies = (struct inodes)INODES_EMPTY;
 	int r = shard_walk(s, &chunks, NULL, false);
-	t->root.doubtful |= s->working != NULL; /* a line was not met */
+	if (s->working) /* a line was not met */
+		t->root.doubt = DOUBT_COMMIT;
 	while (s->working)
 		work_end(&s->working);
 	inodes_free(&s->copies);
@@ -326,7 +327,7 @@ int entries_check(struct shard_tree *s)
 		return t->stop ? t->stop : -EINTR;
 	if (r == 0 && t->root.failures > failures)
 		return -EIO;
-	return r == 0 && t->root.doubtful && !t->differs
+	return r == 0 && t->root.doubt != DOUBT_NONE && !t->differs
 		   ? job_refuse_part(&s->job, "its .fcopy-part was changed by something else")
 		   : r;
 }

@@ -256,11 +256,11 @@ static int finish_all(struct shard_tree *s, struct finish *f)
 		r = finish_walk(s, &f->files, false);
 	if (r == 0 && all)
 		r = entries_check(s);
-	t->root.doubtful = false;
+	t->root.doubt = DOUBT_NONE;
 	if (r == 0)
 		r = finish_walk(s, &f->directories, true);
 	/* The look at each copy may have made directories accessible. */
-	if (r == 0 && t->root.doubtful && !all && (r = entries_check(s)) == 0)
+	if (r == 0 && t->root.doubt != DOUBT_NONE && !all && (r = entries_check(s)) == 0)
 		r = finish_walk(s, &f->directories, true);
 	return r == 0 && t->differs ? job_refuse_source(&s->job) : r;
 }

@@ -228,7 +228,7 @@ static int commit_set_attributes(struct building *r, struct directory *d, struct
  * tree can look complete and not be. */
 static int commit_fail_flush(struct building *r, const char *call, int err)
 {
-	r->unsound = true;
+	r->tree->root.doubt = DOUBT_PART;
 	return root_fail(r, call, err);
 }
 
@@ -316,12 +316,12 @@ static enum fate commit_fate(const struct building *r, int result)
 	return decide_fate(&(struct end_facts){
 	    .stopped = tree_stopped(t),
 	    .failed = t->root.failures > 0,
-	    .goes_on = t->options->keep_going && !t->root.doubtful,
+	    .goes_on = t->options->keep_going && t->root.doubt == DOUBT_NONE,
 	    .fresh = root_is_new(r),
 	    .committed = r->committed || r->slot.stage == SLOT_NAMED,
 	    .part = r->part.fd >= 0,
 	    .published = r->part.published,
-	    .unsound = r->unsound,
+	    .doubted = t->root.doubt == DOUBT_PART,
 	    .result = result,
 	});
 }

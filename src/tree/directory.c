@@ -220,7 +220,7 @@ static int directory_flush_below(struct tree *t, struct directory *d, struct fai
 {
 	if (t->root.ground.flush == FLUSH_EACH)
 		return fail_if(fail, io_flush_directory(d->dst), "fsync");
-	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marked))
+	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marker != MARKER_NONE))
 		return 0;
 	return directory_flush_mount(t, d, fail);
 }
@@ -258,7 +258,7 @@ static void directory_flush(struct worker *w, struct directory *d)
 	const int r = directory_flush_below(t, d, &fail);
 	if (r == 0)
 		return;
-	__atomic_store_n(&t->mirror.unsafe, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->mirror.marker_stays, true, __ATOMIC_RELAXED);
 	/* A directory that cannot be read is open as O_PATH. Only --fsync promises a flush. */
 	if (r != -EBADF || t->options->copy.fsync)
 		report_call(w, &ENTRY(d, ""), fail.call, entry_dst, -r);
@@ -285,7 +285,8 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	if (err == ESTALE)
 		error.reason = "this directory or its copy was moved or replaced";
 	report_failure(w, &ENTRY(d, ""), &error);
-	__atomic_store_n(&w->tree->mirror.unsafe, true, __ATOMIC_RELAXED); /* a mount point? */
+	/* It may be a mount point. */
+	__atomic_store_n(&w->tree->mirror.marker_stays, true, __ATOMIC_RELAXED);
 	d->names = NAMES_LOST;
 }
 

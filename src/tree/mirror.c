@@ -40,34 +40,31 @@ static void mirror_warn(struct tree *t, const char *call, const char *path, int 
 }
 
 /* Reads the marker of another run, which may be in progress, and locks it, except for a dry run,
- * which would not remove it. Returns whether there is one. Best effort: without locks, the run that
- * ends first removes it. A run that removes it holds the lock for a moment; the owner of DST could
- * hold it for ever: then the marker stays. */
-static bool mirror_read_marker(struct mirror *m, int dst, const char *boot,
-			       const struct fcopy_tree_options *o)
+ * which would not remove it. Best effort: without locks, the run that ends first removes it. A run
+ * that removes it holds the lock for a moment; the owner of DST could hold it for ever: then the
+ * marker stays. */
+static enum mirror_marker mirror_read_marker(struct mirror *m, int dst, const char *boot,
+					     const struct fcopy_tree_options *o)
 {
 	char found[40] = "";
 	struct stat st;
 	int fd = openat(dst, MARKER, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0) {
-		m->doubted = errno != ENOENT; /* such as EACCES: what it says is unknown */
-		return errno != ENOENT;
-	}
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) { /* it stays, and all is compared */
+	if (fd < 0) /* such as EACCES */
+		return errno == ENOENT ? MARKER_NONE : MARKER_UNKNOWN;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return m->doubted = true;
+		return MARKER_UNKNOWN;
 	}
 	const ssize_t n = read(fd, found, 36);
 	if (!o->dry_run)
 		(void)!private_take_lock(fd, LOCK_SH, o->copy.cancel);
 	if (!o->dry_run && fstat(fd, &st) == 0 && st.st_nlink == 0) {
 		close(fd); /* it was removed before it was locked */
-		return false;
+		return MARKER_NONE;
 	}
-	m->marker = fd;
-	m->doubted = n != 36 || strcmp(found, boot) != 0;
-	m->doubted_since = st.st_mtim.tv_sec - SLACK;
-	return true;
+	m->fd = fd;
+	m->since = st.st_mtim.tv_sec - SLACK;
+	return n == 36 && strcmp(found, boot) == 0 ? MARKER_LEFT : MARKER_DOUBTED;
 }
 
 /* The marker of an earlier run stays: what that wrote may not have been flushed either. A file
@@ -76,33 +73,32 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
 	struct journal_fact here;
 	struct mirror *m = &t->mirror;
-	*m = (struct mirror){.marker = -1};
+	*m = (struct mirror){.fd = -1};
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	private_here(dst, &here);
-	m->marked = m->unflushed = mirror_read_marker(m, dst, here.boot, t->options);
-	if (m->marked || t->options->dry_run)
+	m->marker = mirror_read_marker(m, dst, here.boot, t->options);
+	if (m->marker != MARKER_NONE || t->options->dry_run)
 		return;
-	m->marker = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (m->marker < 0) {
+	m->fd = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (m->fd < 0) {
 		mirror_warn(t, "open of " MARKER, o->path, errno);
 		return;
 	}
-	m->marked = true;
-	(void)!private_take_lock(m->marker, LOCK_SH, t->options->copy.cancel);
-	if (write(m->marker, here.boot, strlen(here.boot)) < 0) /* of another boot, then */
+	m->marker = MARKER_MADE;
+	(void)!private_take_lock(m->fd, LOCK_SH, t->options->copy.cancel);
+	if (write(m->fd, here.boot, strlen(here.boot)) < 0) /* the next run doubts, then */
 		mirror_warn(t, "write of " MARKER, o->path, errno);
-	else if (fsync(m->marker) < 0 || fsync(dst) < 0)
+	else if (fsync(m->fd) < 0 || fsync(dst) < 0)
 		mirror_warn(t, "fsync of " MARKER, o->path, errno);
 }
 
 /* The last of several runs removes the marker. */
 static void mirror_remove_marker(struct tree *t, const struct directory *root)
 {
-	if (t->mirror.marker < 0 && t->mirror.doubted) /* it could not be locked */
-		return;
-	if (t->mirror.marker >= 0 && flock(t->mirror.marker, LOCK_EX | LOCK_NB) < 0 &&
-	    errno == EWOULDBLOCK)
+	const struct mirror *m = &t->mirror;
+	if (m->marker == MARKER_UNKNOWN || /* it could not be locked */
+	    (flock(m->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
 		return;
 	if (unlinkat(root->dst, MARKER, 0) < 0 && errno != ENOENT)
 		mirror_warn(t, "unlink of " MARKER, root->dst_path, errno);
@@ -364,10 +360,10 @@ static void mirror_flush(struct tree *t, const struct directory *root)
 {
 	const struct mirror *m = &t->mirror;
 	const bool changed = outcome_sum(t->report->count, SUM_CHANGES) > 0;
-	const int r = changed || m->unflushed ? system_sync(root->dst) : 0;
+	const int r = changed || m->marker != MARKER_MADE ? system_sync(root->dst) : 0;
 	if (r < 0)
 		tree_fail(t, "syncfs", root->dst_path, -r);
-	else if (!__atomic_load_n(&m->unsafe, __ATOMIC_RELAXED))
+	else if (!__atomic_load_n(&m->marker_stays, __ATOMIC_RELAXED))
 		mirror_remove_marker(t, root);
 }
 
@@ -380,8 +376,8 @@ void mirror_end(struct tree *t, struct directory *root)
 		next = m->extras->next;
 		free(m->extras);
 	}
-	if (m->marked && !t->options->dry_run && !tree_stopped(t))
+	if (m->marker != MARKER_NONE && !t->options->dry_run && !tree_stopped(t))
 		mirror_flush(t, root);
-	io_close(m->marker);
-	m->marker = -1;
+	io_close(m->fd);
+	m->fd = -1;
 }

@@ -23,9 +23,9 @@ static void prune_remove(struct worker *w, const struct directory *d, const char
 		report_call(w, &ENTRY(d, name), "remove", entry_dst, -r);
 }
 
-static void prune_make_doubtful(const struct worker *w)
+static void prune_doubt_tree(const struct worker *w)
 {
-	__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->tree->root.doubt, DOUBT_COMMIT, __ATOMIC_RELAXED);
 }
 
 /* A directory without a name lists nothing, whatever the source has under its name now. If the
@@ -44,7 +44,7 @@ static bool prune_may_compare(struct worker *w, struct directory *d)
 			       "what it had may be in the part");
 	else
 		report_call(w, &e, "stat", entry_src, err);
-	prune_make_doubtful(w);
+	prune_doubt_tree(w);
 	return false;
 }
 
@@ -53,7 +53,7 @@ static void prune_doubt(struct worker *w, const struct directory *d)
 	report_refusal(
 	    w, &ENTRY(d, ""), entry_src, EBUSY,
 	    "got an entry during the copy; the part has an earlier copy under that name");
-	prune_make_doubtful(w);
+	prune_doubt_tree(w);
 }
 
 static bool prune_has_failures(const struct worker *w)
@@ -115,7 +115,7 @@ void prune_directory(struct worker *w, struct directory *d)
 	/* Then it is unknown which copies of an earlier run are outdated: not even --keep-going
 	 * may commit them. */
 	if (d->names == NAMES_LOST && d->state == DIRECTORY_RESUMED && !mounted) {
-		prune_make_doubtful(w);
+		prune_doubt_tree(w);
 		return;
 	}
 	if (!mounted && !prune_may_compare(w, d))
@@ -148,5 +148,5 @@ void prune_check_list(struct worker *w, struct directory *d)
 	if (r.error < 0)
 		report_call(w, &ENTRY(d, ""), "getdents64", entry_dst, -r.error);
 	else if (sum != d->list->names && whole != d->list->names)
-		prune_make_doubtful(w);
+		prune_doubt_tree(w);
 }

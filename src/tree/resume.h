@@ -65,7 +65,7 @@ void record_end(struct record *);
 /* resume.c: removes from a destination directory what the source does not have. Reports a failure
  * if two copies have one name there, as on a file system that ignores case. */
 void prune_directory(struct worker *, struct directory *);
-/* Of the walk of a list: the tree is doubtful unless the destination directory has the names that
+/* Of the walk of a list: DOUBT_COMMIT unless the destination directory has the names that
  * the list has. Removes unfinished files of copies that were killed. */
 void prune_check_list(struct worker *, struct directory *);
 

@@ -23,7 +23,6 @@ struct building {
 	mode_t mode;    /* that the unfinished directory gets last */
 	bool resumes;   /* it is of an earlier run, with a journal */
 	bool committed; /* HOW_FINAL: an earlier run renamed it, and was killed then */
-	bool unsound;   /* a flush failed: which files lost data is unknown */
 	int dst;
 	struct record record;
 };

@@ -222,16 +222,38 @@ struct batches {
 	bool (*take)(struct worker *, const struct entry *, int fd, const struct stat *);
 };
 
-/* A merge that leaves equal entries alone, and perhaps removes others. */
+/* What the marker of DST says of the files that are there: mirror.c. */
+enum mirror_marker {
+	MARKER_NONE,    /* there is none */
+	MARKER_MADE,    /* this run has made it: what was there is on the storage */
+	MARKER_LEFT,    /* an earlier run has, which may not have flushed what it wrote */
+	MARKER_DOUBTED, /* the same, but power may have been cut since */
+	MARKER_UNKNOWN  /* it cannot be read: as MARKER_DOUBTED, of all files, and it stays */
+};
+
+/* A merge that leaves equal entries alone, and perhaps removes others. The marker is open, and has
+ * this run's shared lock, which shows that a run needs it, from MARKER_MADE to MARKER_DOUBTED.
+ * `since` is set from MARKER_DOUBTED on. */
 struct mirror {
-	bool marked;    /* DST has the marker */
-	int marker;     /* the open marker, or -1: its shared lock shows that a run needs it */
-	bool unflushed; /* ... of an earlier run, which may not have flushed what it wrote */
-	bool unsafe;    /* something below DST could not be flushed: the marker stays; atomic */
-	bool doubted;   /* what was written since then may be lost: compare bytes */
-	time_t doubted_since;
+	enum mirror_marker marker;
+	int fd;               /* of the marker, or -1 */
+	time_t since;         /* files that were written from then on are compared by their bytes */
+	bool marker_stays;    /* something below DST could not be flushed; atomic */
 	struct extra *extras; /* to be removed */
 	uint64_t removed;     /* because their types differ, if there is a limit; atomic */
+};
+
+static inline bool mirror_doubts(const struct mirror *m)
+{
+	return m->marker >= MARKER_DOUBTED;
+}
+
+/* What a failure, or a change of SRC, says of all that was copied, not only of one entry. */
+enum doubt {
+	DOUBT_NONE,
+	DOUBT_COMMIT, /* it may hold old copies of what SRC lacks, or other things than were listed,
+		       * or SRC was replaced: a new tree gets no name, not even with --keep-going */
+	DOUBT_PART    /* files that look complete may not be: a part is not continued, either */
 };
 
 /* One operand: what its copy becomes, and what is known of both. report_operand_begin() clears it.
@@ -241,9 +263,7 @@ struct root {
 	struct ground ground;  /* set once, before the first entry */
 	struct record *record; /* ... too; NULL: nothing is kept to be resumed */
 	uint64_t failures;     /* of entries; atomic */
-	/* --resume: it may hold old copies of what the source lacks; or SRC itself was replaced:
-	 * then a new tree is not committed; atomic */
-	bool doubtful;
+	enum doubt doubt;      /* atomic */
 	bool committed;
 	bool existed;   /* DST was there */
 	bool in_place;  /* DST was written in place, and may be incomplete */

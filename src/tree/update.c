@@ -65,8 +65,8 @@ static bool update_has_bytes(struct worker *w, const struct entry *e, int fd, co
 {
 	const struct mirror *m = &w->tree->mirror;
 	const bool timed = equal_times(&w->tree->equal, dst, st, old);
-	const bool doubtful = m->doubted && old->st_ctim.tv_sec >= m->doubted_since;
-	if (!w->tree->options->checksum && !doubtful)
+	const bool doubted = mirror_doubts(m) && old->st_ctim.tv_sec >= m->since;
+	if (!w->tree->options->checksum && !doubted)
 		return timed;
 	if (!w->tree->options->checksum && !timed)
 		return false;
@@ -181,11 +181,10 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 bool update_is_untouched(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	const struct mirror *m = &w->tree->mirror;
 	const struct stat *dst = &w->place.st;
 	struct fcopy_error error;
 	struct stat src;
-	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted ||
+	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || mirror_doubts(&w->tree->mirror) ||
 	    e->dir->state != DIRECTORY_OLD ||
 	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return false;

@@ -412,9 +412,8 @@ void root_walk(struct building *r, struct directory *d)
 	    !opened_has_name(t, d)) {
 		const int err = errno;
 		t->root.failures++;
-		t->root.doubtful = true;
 		/* The next mirror copies all again: it cannot be combined with --resume. */
-		r->unsound |= t->options->delete_extra;
+		t->root.doubt = t->options->delete_extra ? DOUBT_PART : DOUBT_COMMIT;
 		if (opened_is_gone(err))
 			tree_refuse(t, r->from->path, err,
 				    "was moved, replaced or removed during the copy",
@@ -435,7 +434,7 @@ struct directory *root_start(struct building *r, const struct ground *ground)
 		return NULL;
 	}
 	t->root.ground = *ground;
-	t->root.doubtful = false;
+	t->root.doubt = DOUBT_NONE;
 	t->root.failures = 0;
 	t->root.src = inode_of(&r->from->place.st);
 	t->root.dst = inode_of(&st);
@@ -469,8 +468,9 @@ int root_rehearse(struct building *r, enum flushing flush)
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
 	/* As the copy: a merge, and a tree that goes without what failed. */
-	const bool made = !tree_stopped(t) && (t->root.committed || r->dst >= 0 ||
-					       (t->options->keep_going && !t->root.doubtful));
+	const bool made = !tree_stopped(t) &&
+			  (t->root.committed || r->dst >= 0 ||
+			   (t->options->keep_going && t->root.doubt == DOUBT_NONE));
 	if (made && o.action != FCOPY_ACTION_UNCHANGED && t->root.compares != COMPARES_BELOW)
 		report_operand_outcome(t, &o, r->to->path, NULL);
 	return t->root.committed ? 0 : -EIO;

@@ -261,7 +261,7 @@ START_TEST(what_has_ended_is_committed_kept_or_removed)
 						    .committed = bits & 16,
 						    .part = bits & 32,
 						    .published = bits & 64,
-						    .unsound = bits & 128,
+						    .doubted = bits & 128,
 						    .result = results[i]};
 			const enum fate fate = decide_fate(&f);
 			const bool ended = !f.stopped && (!f.failed || f.goes_on);
@@ -278,7 +278,7 @@ START_TEST(what_has_ended_is_committed_kept_or_removed)
 			      "what has its name is left");
 			if (fate == FATE_STAY)
 				continue;
-			const bool sound = f.part && !f.unsound;
+			const bool sound = f.part && !f.doubted;
 			check(fate != FATE_KEEP || sound, "only a sound part can be continued");
 			if (sound && (f.published || (!f.stopped && f.result != -EEXIST)))
 				check(fate == FATE_KEEP, "what was copied is kept");
