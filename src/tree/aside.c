@@ -48,7 +48,7 @@ bool aside_may_move(struct tree *t, struct directory *d)
 {
 	const struct stat *st = &d->st;
 	/* The new tree of an earlier operand is no longer private. */
-	if (!t->root.ground.foreign && !t->several)
+	if (!t->root.ground.foreign && !tree_has_several(t))
 		return false;
 	/* A symlink may have led to it: then other directories are on the way to it. */
 	if (t->options->keep_directory_symlink)

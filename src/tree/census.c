@@ -121,7 +121,7 @@ static void census_pass(struct census *c, bool sizes)
 		census_directory(c, fd, 0);
 	else
 		c->partial = true;
-	census_publish(c, !c->partial && c->tree->last);
+	census_publish(c, !c->partial && c->tree->root.last);
 }
 
 static void *census_run(void *arg)

@@ -132,7 +132,7 @@ static inline bool opened_is_gone(int err)
 
 /* Reads directories, and passes what is in them to the pool: walk.c. */
 
-/* Copies everything below root, whose `pending` is 1, in tree->threads threads. */
+/* Copies everything below root, whose `pending` is 1, in options.threads threads. */
 void walk_tree(struct tree *, struct directory *root);
 void walk_entry(struct tree *, const struct entry *); /* copies one entry in this thread */
 

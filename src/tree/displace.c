@@ -81,7 +81,7 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	*met = there ? st.st_ino : 0;
 	*source = there && same_inode(src, &st);
-	if (there && (inodes_has(&t->set[SET_BACKUPS], &st) || rivals_made(t, &named, &st) ||
+	if (there && (inodes_has(&t->claims.set[SET_BACKUPS], &st) || rivals_made(t, &named, &st) ||
 		      same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -129,7 +129,7 @@ static int displace_choose_again(struct backup *b, struct failure *fail)
 static int displace_note(struct backup *b, const struct stat *st)
 {
 	struct tree *t = ((const struct displaced *)b->arg)->worker->tree;
-	const int r = inodes_add(&t->set[SET_BACKUPS], st);
+	const int r = inodes_add(&t->claims.set[SET_BACKUPS], st);
 	if (r < 0)
 		tree_stop(t, -r);
 	return r < 0 ? r : 0;

@@ -65,8 +65,8 @@ static void facts_find_old(struct worker *w, const struct entry *e, struct facts
 bool facts_write_device(const struct tree *t)
 {
 	const struct fcopy_tree_options *o = t->options;
-	return o->dry_run && t->root.ground.single && t->operands == 1 && !o->update &&
-	       t->destination.kind == OPERAND_DEVICE && !o->recursive && !o->confirm &&
+	return o->dry_run && t->root.ground.single && t->operands->count == 1 && !o->update &&
+	       t->operands->dst.kind == OPERAND_DEVICE && !o->recursive && !o->confirm &&
 	       !decide_replaces(o);
 }
 

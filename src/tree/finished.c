@@ -23,12 +23,27 @@ static bool finished_has_times(const struct building *r)
 }
 
 /* Is DST, which r->dst holds open, the complete copy of SRC? Compares, and changes nothing: walks
- * as another tree, which shares what is known of SRC and of the storage. links: hard links count,
- * too. Returns 1, 0, or -errno, reported. */
+ * as another tree, which shares what is known of SRC and of the storage, but not what the first one
+ * has met: that is no rival. links: hard links count, too. Returns 1, 0, or -errno, reported. */
 static int finished_walk(const struct building *r, bool links, struct fcopy_tree_report *found)
 {
-	struct tree *t = r->tree, other = *t;
+	struct tree *t = r->tree;
 	struct fcopy_tree_options o = *t->options;
+	struct tree other = {.options = &o,
+			     .filter = t->filter,
+			     .operands = t->operands,
+			     .report = found,
+			     .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .root = {.source = t->root.source,
+				      .last = t->root.last,
+				      .within = t->root.within,
+				      .compares = r->committed ? COMPARES_BELOW : COMPARES_ALL},
+			     .umask = t->umask,
+			     .storage = t->storage,
+			     .equal = t->equal,
+			     .links = links ? links_new() : NULL,
+			     .mounts = t->mounts,
+			     .claims = CLAIMS_EMPTY};
 	struct building rehearsed = *r;
 	const bool each = !o.dry_run && flush_needs_each(t, r->dst);
 	*found = (struct fcopy_tree_report){.steps = 0};
@@ -37,14 +52,6 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	o.report_entries = false;
 	o.checksum = !finished_has_times(r);
 	o.copy.notify = NULL;
-	other.options = &o;
-	other.report = found;
-	other.lock = other.replacing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	other.root.compares = r->committed ? COMPARES_BELOW : COMPARES_ALL;
-	other.alone.wall = 0;
-	other.links = links ? links_new() : NULL;
-	for (int i = 0; i < SETS; i++) /* what one walk has met is no rival for the next one */
-		other.set[i] = (struct inodes)INODES_EMPTY;
 	if (links && !other.links)
 		return root_fail(r, "malloc", ENOMEM);
 	rehearsed.tree = &other;
@@ -55,12 +62,11 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 			      root_rehearse(&rehearsed, each ? FLUSH_EACH : FLUSH_NONE) == 0 &&
 			      outcome_sum(found->count, SUM_CHANGES) == 0;
 	links_free(other.links);
-	for (int i = 0; i < SETS; i++)
-		inodes_free(&other.set[i]);
+	claims_free(&other.claims);
 	t->equal.left_out |= other.equal.left_out;
 	if (err)
 		return root_fail(r, "fcntl(F_DUPFD)", err);
-	return io_cancelled(&t->io) ? -EINTR : complete;
+	return tree_is_cancelled(t) ? -EINTR : complete;
 }
 
 /* Where DST has no links, equal bytes are enough. */
@@ -151,7 +157,7 @@ static int finished_check(struct building *r)
 int finished_open(struct building *r, const struct stat *st)
 {
 	const struct tree *t = r->tree;
-	const bool merges = t->several || t->options->into_directory;
+	const bool merges = tree_has_several(t) || t->options->into_directory;
 	int result = t->options->dry_run ? RESULT_EXISTS : home_open_committed(r, st);
 	if (result == 0 && !merges)
 		return finished_committed(r);

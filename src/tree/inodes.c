@@ -61,3 +61,9 @@ bool inodes_has(struct inodes *s, const struct stat *st)
 	pthread_mutex_unlock(&s->lock);
 	return has;
 }
+
+void claims_free(struct claims *c)
+{
+	for (int i = 0; i < SETS; i++)
+		inodes_free(&c->set[i]);
+}

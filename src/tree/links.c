@@ -277,8 +277,8 @@ enum name_state links_claim(struct worker *w, const struct entry *e, const struc
 		w->outcome->stage = OUTCOME_NONE;
 	} else if (!taken) {
 		/* In a part, a name that is listed twice must find its row. */
-		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several &&
-			     !w->tree->root.ground.journal;
+		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS &&
+			     !tree_has_several(w->tree) && !w->tree->root.ground.journal;
 		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
 	}
 	pthread_mutex_unlock(&l->lock);

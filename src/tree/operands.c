@@ -42,7 +42,7 @@ static bool operands_make_part_name(const struct tree *t, const struct operand *
 {
 	if (operand_is_unnamed(src))
 		return false;
-	const struct operand *dst = &t->destination;
+	const struct operand *dst = &t->operands->dst;
 	part_make_name(part, dst->kind == OPERAND_DIRECTORY ? dst->place.target : -1,
 		       src->place.name);
 	return t->options->copy.resume || src->kind == OPERAND_DIRECTORY;
@@ -53,8 +53,8 @@ static int operands_check_merged(struct tree *t, const struct operand *merged)
 {
 	struct stat st;
 	char path[PATH_MAX], part[NAME_MAX + 1];
-	for (size_t i = 0; i < t->operands; i++) {
-		const struct operand *src = &t->operand[i];
+	for (size_t i = 0; i < t->operands->count; i++) {
+		const struct operand *src = &t->operands->src[i];
 		if (src == merged)
 			continue;
 		int size = snprintf(path, sizeof(path), "%s/%s", merged->path, src->place.name);
@@ -157,12 +157,12 @@ static int operands_check_below(struct tree *t)
 {
 	size_t n = 0;
 	int r = 0;
-	struct below *b = calloc(t->operands, sizeof(*b));
-	struct below **top = calloc(t->operands, sizeof(struct below *));
+	struct below *b = calloc(t->operands->count, sizeof(*b));
+	struct below **top = calloc(t->operands->count, sizeof(struct below *));
 	if (!b || !top)
 		r = -ENOMEM;
-	for (size_t i = 0; r == 0 && i < t->operands; i++) {
-		b[n].src = &t->operand[i];
+	for (size_t i = 0; r == 0 && i < t->operands->count; i++) {
+		b[n].src = &t->operands->src[i];
 		if (b[n].src->place.exists && (r = path_clean(b[n].src->path, &b[n].path)) == 0)
 			n++;
 		if (r == -EINVAL) /* refused later */
@@ -195,7 +195,7 @@ static int operands_check_sorted(struct tree *t, const struct operand **sorted, 
 
 static int operands_check_names(struct tree *t)
 {
-	const size_t n = t->operands;
+	const size_t n = t->operands->count;
 	const struct operand *unnamed = NULL;
 	if (n < 2)
 		return 0;
@@ -206,7 +206,7 @@ static int operands_check_names(struct tree *t)
 		return tree_fail(t, "malloc", NULL, ENOMEM);
 	int r = 0;
 	for (size_t i = 0; i < n && r == 0; i++) {
-		sorted[i] = &t->operand[i];
+		sorted[i] = &t->operands->src[i];
 		if (!operand_is_unnamed(sorted[i]))
 			continue;
 		if (unnamed)
@@ -230,12 +230,12 @@ static int operands_check_rules(struct tree *t)
 	struct fcopy_error error;
 	char detail[FCOPY_DETAIL_MAX];
 	int r = 0;
-	for (size_t i = 0; i < t->operands && r == 0; i++)
-		r = rules_check(&(struct request){.src = &t->operand[i],
-						  .dst = &t->destination,
+	for (size_t i = 0; i < t->operands->count && r == 0; i++)
+		r = rules_check(&(struct request){.src = &t->operands->src[i],
+						  .dst = &t->operands->dst,
 						  .options = &t->options->copy,
 						  .tree = t->options,
-						  .sources = t->operands},
+						  .sources = t->operands->count},
 				&error, detail);
 	if (r < 0)
 		report_operand(t, &error);
@@ -247,8 +247,8 @@ static bool operands_continue_inside(const struct tree *t)
 {
 	struct stat st;
 	char part[NAME_MAX + 1];
-	const struct operand *src = &t->operand[0], *dst = &t->destination;
-	if (t->operands != 1 || src->kind != OPERAND_DIRECTORY || operand_is_unnamed(src) ||
+	const struct operand *src = &t->operands->src[0], *dst = &t->operands->dst;
+	if (t->operands->count != 1 || src->kind != OPERAND_DIRECTORY || operand_is_unnamed(src) ||
 	    dst->kind != OPERAND_DIRECTORY)
 		return false;
 	part_make_name(part, dst->place.target, src->place.name);
@@ -268,30 +268,30 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 			return tree_look_up(t, "stat", src[i], ENOENT);
 	if (dst[0] == '\0')
 		return tree_look_up(t, "stat", dst, ENOENT);
-	t->operand = calloc(n, sizeof(*t->operand));
-	if (!t->operand)
+	t->operands->src = calloc(n, sizeof(*t->operands->src));
+	if (!t->operands->src)
 		return tree_fail(t, "calloc", dst, ENOMEM);
-	t->operands = n;
+	t->operands->count = n;
 	for (size_t i = 0; i < n; i++) {
-		struct operand *found = &t->operand[i];
+		struct operand *found = &t->operands->src[i];
 		operand_find_source(found, src[i], follow);
-		if (found->place.exists && inodes_add(t->sources, &found->place.st) < 0)
+		if (found->place.exists && inodes_add(&t->operands->inodes, &found->place.st) < 0)
 			return tree_fail(t, "malloc", dst, ENOMEM);
 	}
 	/* The next run of a command with --resume, or the next shard, finds the copy as DST. */
 	const bool itself = o->copy.no_directory || ((o->copy.resume || t->shared) &&
-						     t->operand[0].kind == OPERAND_DIRECTORY);
-	operand_find_destination(&t->destination, dst, n > 1 || o->into_directory || !itself);
+						     t->operands->src[0].kind == OPERAND_DIRECTORY);
+	operand_find_destination(&t->operands->dst, dst, n > 1 || o->into_directory || !itself);
 	if (o->copy.resume && !o->copy.no_directory && operands_continue_inside(t))
-		t->destination.kind = OPERAND_INTO;
+		t->operands->dst.kind = OPERAND_INTO;
 	return 0;
 }
 
 /* With -T. Skipped is what exists, of any type. */
 static bool operands_replace_directory(const struct tree *t)
 {
-	const struct operand *src = t->operand;
-	return t->destination.kind == OPERAND_DIRECTORY && t->operands == 1 &&
+	const struct operand *src = t->operands->src;
+	return t->operands->dst.kind == OPERAND_DIRECTORY && t->operands->count == 1 &&
 	       !t->options->copy.no_clobber && t->options->update != FCOPY_UPDATE_NONE &&
 	       (src->kind == OPERAND_FILE || src->kind == OPERAND_SYMLINK ||
 		src->kind == OPERAND_DEVICE);
@@ -300,15 +300,15 @@ static bool operands_replace_directory(const struct tree *t)
 /* With several sources, or -t, DST must be a directory. */
 static int operands_check_directory(struct tree *t)
 {
-	const struct operand *dst = &t->destination;
+	const struct operand *dst = &t->operands->dst;
 	if (operands_replace_directory(t))
 		return tree_unsuitable(t, (struct fcopy_error){.err = EISDIR,
 							       .path = dst->path,
 							       .reason = "is a directory"});
 	if (dst->kind == OPERAND_INTO ||
-	    (t->operands == 1 && !t->options->into_directory && !t->options->parents))
+	    (t->operands->count == 1 && !t->options->into_directory && !t->options->parents))
 		return 0;
-	const bool several = t->operands > 1 && !t->options->into_directory;
+	const bool several = t->operands->count > 1 && !t->options->into_directory;
 	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT) {
 		struct fcopy_error error = NO_DIRECTORY(dst->path);
 		if (several)

@@ -143,8 +143,8 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	*p = (struct parents){.preserves = t->options->copy.preserve != 0,
 			      .flushes = t->options->copy.fsync};
 	operand_directory(src, directory);
-	int n = snprintf(path, PATH_MAX, "%s%s%.*s%s", t->destination.path,
-			 t->destination.slash ? "" : "/",
+	int n = snprintf(path, PATH_MAX, "%s%s%.*s%s", t->operands->dst.path,
+			 t->operands->dst.slash ? "" : "/",
 			 src->path + src->start > below ? (int)(src->path + src->start - below) : 0,
 			 below, src->place.name);
 	if (n >= PATH_MAX)

@@ -145,7 +145,7 @@ struct alone {
 /* threads.c: */
 
 /* Runs `run` for an item of root, whose `pending` is 1, and for each item that it pushes,
- * in tree->threads threads. Returns when nothing is left: after tree_stop, as soon as each thread
+ * in options.threads threads. Returns when nothing is left: after tree_stop, as soon as each thread
  * has finished its entry. */
 void threads_run(struct tree *, struct directory *root,
 		 void (*run)(struct worker *, const struct item *));

@@ -237,8 +237,9 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 void regular_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	const struct operand *dst = &w->tree->destination;
-	const bool only = w->tree->root.ground.single && w->tree->operands == 1 && !o->update;
+	const struct operand *dst = &w->tree->operands->dst;
+	const bool only = w->tree->root.ground.single && w->tree->operands->count == 1 &&
+			  !o->update;
 	const bool file = S_ISREG(st->st_mode);
 	struct fcopy_error error = {0};
 	int r = 0;

@@ -20,7 +20,7 @@ void tree_stop(struct tree *t, int err)
 
 bool tree_stopped(const struct tree *t)
 {
-	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || io_cancelled(&t->io);
+	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || tree_is_cancelled(t);
 }
 
 /* Replaces entry_src and entry_dst by the paths. */
@@ -180,7 +180,7 @@ int report_failure(struct worker *w, const struct entry *e, const struct fcopy_e
 	struct tree *t = w->tree;
 	struct outcome failed;
 	char path[2][PATH_MAX];
-	if (error->err == EINTR && io_cancelled(&t->io)) {
+	if (error->err == EINTR && tree_is_cancelled(t)) {
 		report_leave_entry(w, e);
 		return -EINTR;
 	}

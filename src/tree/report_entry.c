@@ -199,7 +199,8 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 				  .committed = t->root.committed && !t->options->dry_run,
 				  .merged = ground_merges(&t->root.ground) && !t->options->dry_run,
 				  .existed = t->root.existed,
-				  .part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY};
+				  .part_is_tree = t->operands->src[index].kind ==
+						  OPERAND_DIRECTORY};
 	for (int i = 0; i < FCOPY_COUNTS; i++)
 		o.count[i] = r->count[i] - before->count[i];
 	if (o.state == FCOPY_STATE_COMPLETE && o.count[FCOPY_COUNT_SKIPPED] > 0)

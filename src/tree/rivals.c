@@ -19,20 +19,20 @@
 void rivals_lock(struct tree *t)
 {
 	if (rivals_possible(t))
-		pthread_mutex_lock(&t->replacing);
+		pthread_mutex_lock(&t->claims.lock);
 }
 
 void rivals_unlock(struct tree *t)
 {
 	if (rivals_possible(t))
-		pthread_mutex_unlock(&t->replacing);
+		pthread_mutex_unlock(&t->claims.lock);
 }
 
 /* Directories have a set of their own. The inode number of a file that was replaced can come back
  * as that of a new directory; this run removes no directory that it has claimed. */
 static struct inodes *rivals_set(struct tree *t, const struct stat *st)
 {
-	return S_ISDIR(st->st_mode) ? &t->set[SET_ENTERED] : &t->set[SET_MADE];
+	return S_ISDIR(st->st_mode) ? &t->claims.set[SET_ENTERED] : &t->claims.set[SET_MADE];
 }
 
 /* Does the name lead to a link that this run has made under another new name of the directory? The
@@ -42,7 +42,7 @@ static bool rivals_lead_to_link(struct tree *t, const struct directory *d, const
 {
 	const struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE);
 	return there && there->name && st->st_nlink > 1 && !S_ISDIR(st->st_mode) &&
-	       inodes_has(&t->set[SET_LINKED], st) && !names_have(there, name);
+	       inodes_has(&t->claims.set[SET_LINKED], st) && !names_have(there, name);
 }
 
 /* Is what `name` in d leads to made by this run? */
@@ -57,7 +57,7 @@ static bool rivals_are_made_as(struct tree *t, const struct directory *d, const 
 static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const bool shared = st->st_nlink > 1 && !S_ISDIR(st->st_mode);
-	const int r = inodes_add(shared ? &t->set[SET_TAKEN] : rivals_set(t, st), st);
+	const int r = inodes_add(shared ? &t->claims.set[SET_TAKEN] : rivals_set(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
 	return shared ? !rivals_are_made_as(t, e->dir, e->as, st) : r != 0;
@@ -75,7 +75,7 @@ bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
 void rivals_unclaim(struct tree *t, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
-		inodes_remove(&t->set[SET_ENTERED], st);
+		inodes_remove(&t->claims.set[SET_ENTERED], st);
 }
 
 void rivals_give_back(struct tree *t, const struct stat *st)
@@ -104,12 +104,12 @@ static bool rivals_commit_meets(void *worker, const struct stat *st)
 
 static bool rivals_is_source(const struct stat *st, void *tree)
 {
-	return inodes_has(((struct tree *)tree)->sources, st);
+	return inodes_has(&((struct tree *)tree)->operands->inodes, st);
 }
 
 bool rivals_are_source(struct tree *t, const struct stat *st)
 {
-	return t->several && rivals_is_source(st, t);
+	return tree_has_several(t) && rivals_is_source(st, t);
 }
 
 int rivals_is_below_source(struct tree *t, int dir)
@@ -206,12 +206,13 @@ void rivals_note_linked(struct worker *w, const struct entry *e, const struct st
 	struct tree *t = w->tree;
 	const struct name_list *there = __atomic_load_n(&e->dir->there, __ATOMIC_ACQUIRE);
 	/* Other SRC list in the same directory of DST. */
-	const bool by_list = is_new && there && there->name && !t->several;
+	const bool by_list = is_new && there && there->name && !tree_has_several(t);
 	if (!rivals_possible(t) || (is_new && !there && system_has(e->dir->dst, SYSTEM_NAMES)) ||
 	    (!by_list && !rivals_differ_in_case(e, st, is_new)))
 		return;
 	rivals_lock(t);
-	const int r = inodes_add(by_list ? &t->set[SET_LINKED] : &t->set[SET_MADE], st);
+	const int r = inodes_add(by_list ? &t->claims.set[SET_LINKED] : &t->claims.set[SET_MADE],
+				 st);
 	rivals_unlock(t);
 	if (r < 0)
 		tree_stop(t, -r);
@@ -244,7 +245,7 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 		r = rivals_check_target(w, e, old);
 	/* Noted before it is claimed: it is no evidence that an entry is listed twice. */
 	if (r == 0 && old && S_ISREG(old->st_mode) && destination_is_target(dst) &&
-	    inodes_add(&t->set[SET_REACHED], old) < 0)
+	    inodes_add(&t->claims.set[SET_REACHED], old) < 0)
 		r = -ENOMEM;
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = rivals_check_linked(w, e, old);
@@ -258,8 +259,8 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 		return r;
 	/* Written through a symlink, or in place under one of its names. */
 	if (((destination_is_target(dst) || new.st_nlink > 1) &&
-	     inodes_add(&t->set[SET_REACHED], &new) < 0) ||
-	    inodes_add(&t->set[SET_MADE], &new) < 0)
+	     inodes_add(&t->claims.set[SET_REACHED], &new) < 0) ||
+	    inodes_add(&t->claims.set[SET_MADE], &new) < 0)
 		r = -ENOMEM;
 	if (r == -ENOMEM)
 		tree_stop(t, ENOMEM);
@@ -272,7 +273,7 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	if (r != 0)
 		return r;
 	w->claiming = e;
-	w->rivals = (struct rivals){rivals_commit_meets, w, &t->replacing};
+	w->rivals = (struct rivals){rivals_commit_meets, w, &t->claims.lock};
 	w->copy.dst.rivals = &w->rivals;
 	r = rivals_claim_open(w, e);
 	if (r == 0)
@@ -340,7 +341,7 @@ static void rivals_search(struct tree *t, struct search *s, bool thorough)
 {
 	const struct entry *e = s->e;
 	struct stat src, now;
-	pthread_mutex_lock(&t->replacing);
+	pthread_mutex_lock(&t->claims.lock);
 	for (int tries = 0; tries < 5; tries++) {
 		*s = (struct search){.e = e};
 		if (!rivals_stat_both(e, e->name, &s->src, &s->dst))
@@ -352,7 +353,7 @@ static void rivals_search(struct tree *t, struct search *s, bool thorough)
 		    !rivals_stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
 			break;
 	}
-	pthread_mutex_unlock(&t->replacing);
+	pthread_mutex_unlock(&t->claims.lock);
 }
 
 /* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
@@ -363,7 +364,7 @@ static bool rivals_are_one(struct tree *t, const struct search *s)
 {
 	const struct entry *e = s->e;
 	if (s->rival[0] || s->unknown ||
-	    (s->dst.st_nlink > 0 && inodes_has(&t->set[SET_REACHED], &s->dst)))
+	    (s->dst.st_nlink > 0 && inodes_has(&t->claims.set[SET_REACHED], &s->dst)))
 		return false;
 	if (s->count > 1 || t->options->keep_directory_symlink)
 		return s->count > 1;
@@ -411,7 +412,7 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 		return rivals_claim_stat(t, e, st);
 	if (rivals_differ_in_case(e, st, false) && rivals_share(t, e))
 		return false;
-	return !inodes_has(&t->set[SET_TAKEN], st) || rivals_still_lead(e, st);
+	return !inodes_has(&t->claims.set[SET_TAKEN], st) || rivals_still_lead(e, st);
 }
 
 /* Reports s->rival, or that there is none. */

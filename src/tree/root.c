@@ -197,7 +197,7 @@ static struct directory *root_begin(struct building *r)
 	if (d && t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
 		t->root.part = inode_of(&parent);
 	}
-	if (d && fresh && t->several) /* a later operand may link to what is in it */
+	if (d && fresh && tree_has_several(t)) /* a later operand may link to what is in it */
 		d->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
 				 ? SHARING_LIKELY
 				 : SHARING_NONE;

@@ -91,7 +91,7 @@ void parents_end(struct tree *, const struct operand *to, struct parents *);
 
 /* The operands of a tree. */
 
-/* Looks all operands up: t->operand, t->operands and t->destination. Returns 0, or
+/* Looks all operands up: *t->operands. Returns 0, or
  * -errno, reported. */
 int operands_find(struct tree *, const char *const *src, size_t n, const char *dst);
 /* Checks operands and options before anything is created. Returns 0, or -errno, reported. */

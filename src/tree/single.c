@@ -15,18 +15,18 @@
  * flushes what was made in the present one, unless a flush of the next one does that, too. */
 static bool single_stays(struct tree *t, int next)
 {
-	const int dir = t->singles->dst;
+	const int dir = t->singles.dir->dst;
 	struct stat st, at;
 	struct failure fail;
 	const bool known = fstat(dir, &st) == 0 && fstat(next, &at) == 0;
-	if (known && same_inode(&st, &at) && !t->unmade)
+	if (known && same_inode(&st, &at) && !t->root.unmade)
 		return true;
 	const bool flushed = known && st.st_dev == at.st_dev && !flush_needs_each(t, dir);
-	if (t->unflushed && !t->options->dry_run && !flushed) {
+	if (t->singles.unflushed && !t->options->dry_run && !flushed) {
 		const int r = flush_singles(t, dir, &fail);
 		if (r < 0)
-			tree_fail(t, fail.call, t->singles_dst, -r);
-		t->unflushed = false;
+			tree_fail(t, fail.call, t->singles.dst, -r);
+		t->singles.unflushed = false;
 	}
 	return false;
 }
@@ -36,28 +36,30 @@ static bool single_stays(struct tree *t, int next)
 static int single_open(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	const struct stat none = {0};
-	struct directory *d = t->singles;
+	struct directory *d = t->singles.dir;
 	int fd = operand_open_directory(src);
 	if (fd < 0)
 		return tree_fail(t, "open", src->path, -fd);
 	if (!d || (t->options->parents && !single_stays(t, to->place.dir))) {
-		int dst = t->unmade ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
-		d = dst >= 0 || t->unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
+		int dst = t->root.unmade ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0),
+		    err = errno;
+		d = dst >= 0 || t->root.unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
 		if (!d) {
 			close(fd);
 			io_close(dst);
-			return dst < 0 && !t->unmade ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
-						     : tree_fail(t, "malloc", src->path, ENOMEM);
+			return dst < 0 && !t->root.unmade
+				   ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
+				   : tree_fail(t, "malloc", src->path, ENOMEM);
 		}
-		directory_unref(t->singles);
-		t->singles = d;
+		directory_unref(t->singles.dir);
+		t->singles.dir = d;
 	}
-	operand_directory(src, t->singles_src);
-	operand_directory(to, t->singles_dst);
-	d->src_path = t->singles_src;
-	d->dst_path = t->singles_dst;
+	operand_directory(src, t->singles.src);
+	operand_directory(to, t->singles.dst);
+	d->src_path = t->singles.src;
+	d->dst_path = t->singles.dst;
 	d->src = fd;
-	return t->destination.kind == OPERAND_INTO && d->link < 0
+	return t->operands->dst.kind == OPERAND_INTO && d->link < 0
 		   ? link_dest_open(t, d->dst, NULL, &d->link)
 		   : 0;
 }
@@ -77,18 +79,18 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 					 .single = true,
 					 .flush = t->options->copy.fsync ? FLUSH_FILES
 									 : FLUSH_NONE};
-	walk_entry(t, &(struct entry){.dir = t->singles,
+	walk_entry(t, &(struct entry){.dir = t->singles.dir,
 				      .name = src->place.name,
 				      .as = to->place.name,
 				      .follow = src->follow});
 	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
-	t->unflushed |= outcome_sum(report->count, SUM_UNFLUSHED) > unflushed;
+	t->singles.unflushed |= outcome_sum(report->count, SUM_UNFLUSHED) > unflushed;
 	/* A signal that came after the commit has nothing left to stop. */
 	t->root.committed = report->count[FCOPY_COUNT_FAILED] == failed &&
 			    outcome_sum(report->count, SUM_SETTLED) > settled;
-	close(t->singles->src);
-	t->singles->src = -1;
+	close(t->singles.dir->src);
+	t->singles.dir->src = -1;
 	return t->root.committed ? 0 : -EIO;
 }
 
@@ -103,7 +105,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	if (t->options->link || t->options->symbolic_link || t->options->backup ||
 	    t->options->confirm || t->options->parents)
 		return tree_refuse(
-		    t, src->kind == OPERAND_FILE ? t->destination.path : src->path, EINVAL,
+		    t, src->kind == OPERAND_FILE ? t->operands->dst.path : src->path, EINVAL,
 		    "is a stream or a device: -b, -i, -l, -s and --parents need a file",
 		    FCOPY_ADVICE_USAGE);
 	if (t->options->dry_run)
@@ -111,7 +113,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 				   "--dry-run knows only files and directories",
 				   FCOPY_ADVICE_USAGE);
 	copy_tree_phase(o.progress, FCOPY_PHASE_WAIT);
-	int r = operand_share(&dst, &t->destination);
+	int r = operand_share(&dst, &t->operands->dst);
 	if (r < 0)
 		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
 	r = copy_operands(src, &dst, &o, &one, t->shared ? t->shared->copy_file : NULL);
@@ -133,7 +135,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	if (r < 0)
 		report_operand(t, &one.error);
 	else
-		report_operand_outcome(t, &outcome, one.dst[0] ? one.dst : t->destination.path,
+		report_operand_outcome(t, &outcome, one.dst[0] ? one.dst : t->operands->dst.path,
 				       NULL);
 	return r;
 }

@@ -101,7 +101,7 @@ static void threads_report(struct worker *w, const struct tuner_report *report, 
 
 void tuning_begin_operand(struct tree *t)
 {
-	if (t->threads == 0)
+	if (t->options->copy.threads == 0)
 		t->alone = (struct alone){io_now(), io_thread_seconds()};
 }
 
@@ -218,13 +218,13 @@ static void threads_prepare(struct tree *t)
 			   .needed = PTHREAD_COND_INITIALIZER,
 			   .workers = 1,
 			   .change = 1,
-			   .tunes = t->threads == 0,
+			   .tunes = t->options->copy.threads == 0,
 			   .read_ahead = cpus_read_ahead(READERS),
 			   .helpers = threads_that_fit(HELPER_MEMORY, MAY_HELP),
 			   .since = io_now()};
 	/* With one more than there are CPUs, 12,000 files take 1.5 times as long on XFS, 1.04 on
 	 * ext4 and 0.99 on tmpfs (2 CPUs, median of paired times). */
-	p->active = least(p->tunes ? cpus_allowed() : t->threads, t->opened.threads);
+	p->active = least(p->tunes ? cpus_allowed() : t->options->copy.threads, t->opened.threads);
 	p->active = least(p->active, FCOPY_THREADS_MAX);
 	const unsigned most = least(threads_that_fit(THREAD_MEMORY, FCOPY_THREADS_MAX),
 				    t->opened.threads);

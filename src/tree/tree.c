@@ -39,9 +39,9 @@ static bool tree_was_made(struct tree *t, const struct operand *src, const struc
 {
 	struct stat st;
 	const bool links = t->links && src->place.st.st_nlink > 1;
-	return t->several && !t->options->copy.no_clobber &&
+	return tree_has_several(t) && !t->options->copy.no_clobber &&
 	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !(links && st.st_nlink > 1) && inodes_has(&t->set[SET_MADE], &st);
+	       !(links && st.st_nlink > 1) && inodes_has(&t->claims.set[SET_MADE], &st);
 }
 
 /* Records an operand's copy for tree_was_made(). copied: SUM_NAMES before it. In a dry run the
@@ -54,9 +54,9 @@ static void tree_note_made(struct tree *t, const struct operand *to, uint64_t co
 			      to->place.st.st_nlink > 1 &&
 			      outcome_sum(t->report->count, SUM_NAMES) > copied &&
 			      !o->attributes_only && !in_place_always(&o->copy);
-	if (!replaces && t->several && t->root.committed &&
+	if (!replaces && tree_has_several(t) && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    inodes_add(&t->set[SET_MADE], &st) < 0)
+	    inodes_add(&t->claims.set[SET_MADE], &st) < 0)
 		tree_stop(t, ENOMEM);
 }
 
@@ -64,19 +64,22 @@ static void tree_note_made(struct tree *t, const struct operand *to, uint64_t co
  * parent, which is searched once; the directories below it are not. */
 static void tree_warn_about_stale(struct tree *t, int parent, mode_t mode)
 {
+	struct operands *o = t->operands;
 	bool named = S_ISDIR(mode) || t->options->copy.resume ||
-		     (!t->probed && temporary_is_named(parent));
-	t->probed = true;
-	if (!named || t->searched || t->options->dry_run) /* it also removes what is empty */
+		     (o->parent == PARENT_UNKNOWN && temporary_is_named(parent));
+	if (o->parent == PARENT_UNKNOWN)
+		o->parent = PARENT_UNNAMED;
+	/* The search also removes what is empty. */
+	if (!named || o->parent == PARENT_SEARCHED || t->options->dry_run)
 		return;
-	t->searched = true;
+	o->parent = PARENT_SEARCHED;
 	stale_warn(parent, &t->options->copy, NULL);
 }
 
 /* DST ends in a slash, but SRC is not a directory. */
 static int tree_refuse_slash(struct tree *t)
 {
-	const struct operand *dst = &t->destination;
+	const struct operand *dst = &t->operands->dst;
 	if (dst->kind == OPERAND_SYMLINK && dst->error.err == ELOOP)
 		return report_operand(t, &dst->error);
 	if (dst->kind == OPERAND_NEW || dst->kind == OPERAND_SYMLINK)
@@ -89,7 +92,7 @@ static int tree_refuse_slash(struct tree *t)
 /* Returns 0, or -errno if the operand, which is no stream, cannot be copied; reported. */
 static int tree_check_operand(struct tree *t, const struct operand *src)
 {
-	const struct operand *dst = &t->destination;
+	const struct operand *dst = &t->operands->dst;
 	const bool directory = src->kind == OPERAND_DIRECTORY;
 	const struct operand *failed = src->kind == OPERAND_FAILED   ? src
 				       : dst->kind == OPERAND_FAILED ? dst
@@ -118,7 +121,7 @@ static int tree_check_operand(struct tree *t, const struct operand *src)
 static bool tree_is_copied_alone(const struct tree *t, const struct operand *src)
 {
 	const struct fcopy_tree_options *o = t->options;
-	const enum operand_kind dst = t->destination.kind;
+	const enum operand_kind dst = t->operands->dst.kind;
 	const bool written = dst == OPERAND_STREAM ||
 			     (dst == OPERAND_DEVICE && o->follow == FCOPY_FOLLOW_NEVER);
 	return src->kind == OPERAND_STREAM || (src->kind == OPERAND_DEVICE && !o->recursive) ||
@@ -144,7 +147,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 	int r = tree_check_operand(t, src);
 	if (r < 0)
 		return r;
-	r = operand_find_copy(&to, &t->destination, src, path, &error);
+	r = operand_find_copy(&to, &t->operands->dst, src, path, &error);
 	if (r == 0 && src->kind != OPERAND_DIRECTORY && !t->options->copy.force)
 		r = operand_check_device(&to, decide_replaces(t->options), &error);
 	if (r < 0)
@@ -156,7 +159,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 		operand_close(&to);
 		return r;
 	}
-	t->unmade = parents.absent;
+	t->root.unmade = parents.absent;
 	strcpy(t->report->dst, to.path);
 	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
@@ -200,30 +203,29 @@ static void tree_copy_operand_timed(struct tree *t, struct operand *src)
 static void tree_copy_sources(struct tree *t, const char *dst)
 {
 	struct fcopy_tree_report *report = t->report;
-	const size_t n = t->operands;
+	const size_t n = t->operands->count;
 	struct fcopy_tree_report before;
 	size_t done = 0, last = n;
-	while (last > 1 && t->operand[last - 1].covered)
+	while (last > 1 && t->operands->src[last - 1].covered)
 		last--;
 	report->committed = true;
-	t->several = n > 1;
 	for (; done < n && !tree_stopped(t); done++) {
-		report_operand_begin(t, t->operand[done].path, &before);
+		report_operand_begin(t, t->operands->src[done].path, &before);
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
-		t->last = done + 1 == last;
-		if (t->operand[done].covered)
+		t->root.last = done + 1 == last;
+		if (t->operands->src[done].covered)
 			t->root.committed = true;
 		else
-			tree_copy_operand_timed(t, &t->operand[done]);
+			tree_copy_operand_timed(t, &t->operands->src[done]);
 		tuning_begin_operand(t);
 		report->committed &= t->root.committed;
 		report_operand_end(t, done, &before);
 	}
 	report->committed &= done == n;
 	struct failure fail;
-	bool flushes = t->unflushed && !t->options->dry_run &&
+	bool flushes = t->singles.unflushed && !t->options->dry_run &&
 		       (report->committed || !tree_stopped(t));
-	int r = flushes ? flush_singles(t, t->singles->dst, &fail) : 0;
+	int r = flushes ? flush_singles(t, t->singles.dir->dst, &fail) : 0;
 	if (r < 0)
 		tree_fail(t, fail.call, dst, -r);
 	if (t->stop && report->error.err == 0)
@@ -252,12 +254,11 @@ static void tree_free(struct tree *t)
 	filter_free(t->filter);
 	links_free(t->links);
 	mounts_free(t->mounts);
-	directory_unref(t->singles);
-	for (int i = 0; i < SETS; i++)
-		inodes_free(&t->set[i]);
-	inodes_free(t->sources);
-	operand_close(&t->destination);
-	free(t->operand);
+	directory_unref(t->singles.dir);
+	claims_free(&t->claims);
+	inodes_free(&t->operands->inodes);
+	operand_close(&t->operands->dst);
+	free(t->operands->src);
 }
 
 /* What an earlier run of the command has completed has the same bytes. */
@@ -275,16 +276,14 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 {
 	struct fcopy_tree_options own = {.copy.api = FCOPY_API};
 	struct storage storage = STORAGE_INITIALIZER;
-	struct inodes sources = INODES_EMPTY;
+	struct operands operands = {.inodes = INODES_EMPTY, .dst.place = {.dir = -1, .target = -1}};
 	struct tree t = {.options = &own,
+			 .operands = &operands,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .replacing = PTHREAD_MUTEX_INITIALIZER,
-			 .opened.lock = PTHREAD_MUTEX_INITIALIZER,
 			 .storage = &storage,
-			 .set = {[0 ... SETS - 1] = INODES_EMPTY},
-			 .sources = &sources,
-			 .destination.place = {.dir = -1, .target = -1}};
+			 .claims = CLAIMS_EMPTY,
+			 .opened.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
 	if (copy_options(o, options ? &options->copy : NULL, dst, &report->error) < 0)
@@ -297,9 +296,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 				 .root = geteuid() == 0,
 				 .required = o->preserve_required,
 				 .dry_run = own.dry_run};
-	t.io.cancel = o->cancel;
 	t.shared = shared;
-	t.threads = o->threads;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
 	copy_tree_begin(o->progress);

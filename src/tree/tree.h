@@ -105,7 +105,7 @@ struct directory {
 	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list
 	    sought;          /* what src listed when another name of a copy was sought last ... */
-	unsigned searches;   /* ... and how often that was done; under tree.replacing */
+	unsigned searches;   /* ... and how often that was done; under claims.lock */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
@@ -264,6 +264,8 @@ struct root {
 	struct record *record; /* ... too; NULL: nothing is kept to be resumed */
 	uint64_t failures;     /* of entries; atomic */
 	enum doubt doubt;      /* atomic */
+	bool last;             /* no operand follows */
+	bool unmade;           /* a dry run of --parents: the directory of the copy is missing */
 	bool committed;
 	bool existed;   /* DST was there */
 	bool in_place;  /* DST was written in place, and may be incomplete */
@@ -312,45 +314,80 @@ enum set {
 	SETS
 };
 
+/* Of rivals.c and displace.c. An inode is in a set until its tree is freed, but for directories
+ * that a mirror removes. */
+struct claims {
+	pthread_mutex_t lock; /* rivals_lock() */
+	struct inodes set[SETS];
+};
+
+#define CLAIMS_EMPTY                                                                               \
+	{                                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .set = { [0 ... SETS - 1] = INODES_EMPTY }      \
+	}
+
+void claims_free(struct claims *);
+
+/* What was typed: looked up once, before the first copy. */
+struct operands {
+	struct operand *src;
+	size_t count; /* of SRC */
+	struct operand dst;
+	struct inodes inodes; /* of each SRC that exists */
+	/* Of the directory in which all copies are made: was it searched for what killed copies
+	 * left? PARENT_UNNAMED: it need not
+	 * be for files, which have no name until they are complete. */
+	enum { PARENT_UNKNOWN, PARENT_UNNAMED, PARENT_SEARCHED } parent;
+};
+
+/* The operands that are no directories are entries of one directory, which exists only for them. It
+ * is kept from one to the next, unless --parents leads elsewhere. */
+struct singles {
+	struct directory *dir;             /* NULL: there was none; hard links keep it open */
+	char src[PATH_MAX], dst[PATH_MAX]; /* its paths, for the operand at work */
+	bool unflushed;                    /* a link or a special file was made in it */
+};
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
 struct tree {
 	const struct fcopy_tree_options *options;
 	struct filter *filter; /* NULL: every entry is copied */
+	struct operands *operands;
 	struct fcopy_tree_report *report;
-	struct io io; /* the cancel flag */
 	struct monitor monitor;
-	unsigned threads;
-	pthread_mutex_t lock;             /* of report->error and of notify */
-	int stop;                         /* -errno: no entry is started any more; atomic */
-	struct root root;                 /* the operand at work */
-	bool last;                        /* the last operand */
-	bool several;                     /* several operands: an entry may be found twice */
-	bool unmade;                      /* a dry run of --parents: DST has no directory yet */
-	bool unflushed;                   /* a single operand made a link or a special file */
+	pthread_mutex_t lock; /* of report->error and of notify */
+	int stop;             /* -errno: no entry is started any more; atomic */
+	struct root root;     /* the operand at work */
+	struct singles singles;
 	const struct shared_copy *shared; /* NULL: one process makes the copy */
 	void *sharing;                    /* its state */
 	const struct batches *batches;    /* of the walk of a list; otherwise NULL */
 	bool differs;                     /* an entry is not what was listed; atomic */
 	mode_t umask;
-	bool probed, searched;   /* for O_TMPFILE, and for what killed copies left */
 	bool exposed;            /* report_not_private() has reported it; under the lock */
 	struct storage *storage; /* what the file systems of DST can do */
 	struct equal equal;      /* when a file of DST is equal to that of SRC */
 	struct links *links;
-	struct operand *operand, destination;
-	size_t operands;           /* of SRC */
-	struct directory *singles; /* where operands that are files go: hard links keep it open */
-	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
-	struct inodes set[SETS];
-	struct inodes *sources;    /* the operands */
-	struct mounts *mounts;     /* of inside.c */
-	pthread_mutex_t replacing; /* rivals_lock() */
+	struct mounts *mounts; /* of inside.c */
+	struct claims claims;
 	struct mirror mirror;
 	struct pool pool;
 	struct alone alone;
 	double pool_seconds, thread_seconds; /* in threads_run; the same times the active threads */
 	struct opened opened;
 };
+
+/* Several operands: an entry may be found twice. */
+static inline bool tree_has_several(const struct tree *t)
+{
+	return t->operands->count > 1;
+}
+
+/* Has the caller cancelled the copy? */
+static inline bool tree_is_cancelled(const struct tree *t)
+{
+	return io_cancelled(&(struct io){.cancel = t->options->copy.cancel});
+}
 
 static inline bool tree_removes(const struct tree *t)
 {

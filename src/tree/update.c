@@ -31,7 +31,7 @@ static bool update_same_target(const struct entry *e)
 /* Reads both files from their start to their end. -errno: neither is known to be equal. */
 static int update_compare(const struct worker *w, int a, int b)
 {
-	struct io io = {.cancel = w->tree->io.cancel};
+	struct io io = {.cancel = w->tree->options->copy.cancel};
 	char *memory = malloc(2 * BLOCK);
 	ssize_t n = memory ? 1 : -ENOMEM, m = 0;
 	bool equal = memory;
@@ -260,7 +260,7 @@ int link_dest_open(struct tree *t, int dst, const char *name, int *fd)
 	if (fstat(*fd, &st) < 0 || fstat(dst, &other) < 0)
 		return tree_fail(t, "fstat", path, errno);
 	if (st.st_dev == other.st_dev) {
-		if (name && t->destination.kind == OPERAND_INTO)
+		if (name && t->operands->dst.kind == OPERAND_INTO)
 			link_dest_enter_name(t, name, fd);
 		return 0;
 	}

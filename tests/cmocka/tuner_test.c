@@ -266,7 +266,7 @@ static void run_pool(unsigned threads, void (*run)(struct worker *, const struct
 	memset(pooled_done, 0, sizeof(pooled_done));
 	t->options = &options;
 	t->report = &report;
-	t->threads = threads;
+	options.copy.threads = threads;
 	t->opened.threads = threads;
 	pthread_mutex_init(&t->lock, NULL);
 	pooled[0].dst = AT_FDCWD;
