@@ -34,22 +34,6 @@ int storage_draw(struct storage *s, char name[TEMPORARY_SIZE])
 	return r;
 }
 
-static bool probe_rename(int dir, const char *from, const char *to, bool *able)
-{
-	*able = renameat(dir, from, dir, to) == 0;
-	return *able || !private_is_of_disk(errno);
-}
-
-/* As probe_rename(), for a file that has just been closed, or for its directory. */
-static bool probe_rename_closed(int dir, const char *from, const char *to, bool *able)
-{
-	int ms = 1;
-	bool learned = probe_rename(dir, from, to, able);
-	while (!*able && private_await_release(errno, &ms))
-		learned = probe_rename(dir, from, to, able);
-	return learned;
-}
-
 /* Two drawn names with which a file system is asked, and its answers. */
 struct probe {
 	int dir;
@@ -57,6 +41,36 @@ struct probe {
 	unsigned asked, able; /* sets of enum storage_ability */
 	int left;             /* errno: the first of them that could not be removed */
 };
+
+/* Does this failure of a rename say that the storage lacks it? gcsfuse returns EMFILE for a
+ * directory with too many files, small FUSE file systems EIO or EACCES, and EEXIST if they replace
+ * no file. The owner of the directory, who sees the drawn names, can cause ENOTEMPTY, EEXIST and
+ * EBUSY of directories. */
+static bool probe_is_lack(int err, bool directory)
+{
+	return err == ENOSYS || err == EOPNOTSUPP || err == EINVAL || err == EXDEV ||
+	       err == EPERM || err == EACCES || err == EIO || err == EMFILE ||
+	       (err == EEXIST && !directory);
+}
+
+/* Returns whether *able is the answer of the storage. */
+static bool probe_rename(const struct probe *p, const char *from, const char *to, bool directory,
+			 bool *able)
+{
+	*able = renameat(p->dir, from, p->dir, to) == 0;
+	return *able || probe_is_lack(errno, directory);
+}
+
+/* As probe_rename(), for a file that has just been closed, or for its directory. */
+static bool probe_rename_closed(const struct probe *p, const char *from, const char *to,
+				bool directory, bool *able)
+{
+	int ms = 1;
+	bool learned = probe_rename(p, from, to, directory, able);
+	while (!*able && private_await_release(errno, &ms))
+		learned = probe_rename(p, from, to, directory, able);
+	return learned;
+}
 
 /* Other processes may remove one. */
 static void probe_remove(struct probe *p, int dir, const char *name, int flags)
@@ -114,7 +128,7 @@ static bool probe_full_directory(struct probe *p, bool *able)
 		io_close(fd);
 		return false; /* the copy will fail, too */
 	}
-	const bool learned = probe_rename_closed(p->dir, p->b, p->a, able);
+	const bool learned = probe_rename_closed(p, p->b, p->a, true, able);
 	/* Only under its first name does rclone forget the upload of the file. */
 	if (*able && !probe_reads(fd, file)) {
 		*able = false;
@@ -136,7 +150,7 @@ static void probe_directory(struct probe *p, bool full)
 	if (mkdirat(p->dir, p->a, 0700) < 0)
 		return;
 	const bool known = full && fstatat(p->dir, p->a, &before, AT_SYMLINK_NOFOLLOW) == 0;
-	bool learned = probe_rename(p->dir, p->a, p->b, &able);
+	bool learned = probe_rename(p, p->a, p->b, true, &able);
 	const bool same = able && known &&
 			  fstatat(p->dir, p->b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
 			  before.st_ino == after.st_ino;
@@ -155,10 +169,10 @@ static void probe_files(struct probe *p)
 	bool renames, replaces = false;
 	if (!probe_create(p->dir, p->a))
 		return;
-	bool learned = probe_rename_closed(p->dir, p->a, p->b, &renames);
+	bool learned = probe_rename_closed(p, p->a, p->b, false, &renames);
 	if (renames)
 		learned = probe_create(p->dir, p->a) &&
-			  probe_rename_closed(p->dir, p->a, p->b, &replaces);
+			  probe_rename_closed(p, p->a, p->b, false, &replaces);
 	if (!replaces)
 		probe_remove(p, p->dir, p->a, 0);
 	if (renames)

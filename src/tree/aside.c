@@ -18,30 +18,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void aside_note_sharing(struct directory *d, enum sharing sharing)
-{
-	__atomic_store_n(&d->sharing, sharing, __ATOMIC_RELAXED);
-}
-
-/* Where directories cannot be renamed, nothing can be made aside. Several threads may find out. */
-static bool aside_is_shared(struct tree *t, struct directory *d)
+/* Several threads may find out. */
+static bool aside_has_others(struct directory *d)
 {
 	struct stat st;
-	enum sharing sharing = __atomic_load_n(&d->sharing, __ATOMIC_RELAXED);
-	if (sharing == SHARING_OTHERS || sharing == SHARING_NONE)
-		return sharing == SHARING_OTHERS;
-	sharing = (sharing == SHARING_LIKELY || fstat(d->dst, &st) < 0 || private_is_shared(&st)) &&
-			  storage_can(t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES)
-		      ? SHARING_OTHERS
-		      : SHARING_NONE;
-	aside_note_sharing(d, sharing);
-	return sharing == SHARING_OTHERS;
+	enum answer shared = __atomic_load_n(&d->shared, __ATOMIC_RELAXED);
+	if (shared == ANSWER_UNKNOWN) {
+		shared = answer_of(fstat(d->dst, &st) < 0 || private_is_shared(&st));
+		__atomic_store_n(&d->shared, shared, __ATOMIC_RELAXED);
+	}
+	return shared == ANSWER_YES;
 }
 
-bool aside_is_needed(struct tree *t, struct directory *d)
+bool aside_is_shared(const struct tree *t, struct directory *d)
 {
-	return t->root.ground.foreign &&
-	       aside_is_shared(t, d); /* others are below a private directory */
+	return t->root.ground.foreign && aside_has_others(d);
+}
+
+bool aside_is_possible(struct tree *t, struct directory *d)
+{
+	enum answer moves = __atomic_load_n(&d->moves, __ATOMIC_RELAXED);
+	if (moves == ANSWER_UNKNOWN) {
+		moves = answer_of(storage_can(t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES));
+		__atomic_store_n(&d->moves, moves, __ATOMIC_RELAXED);
+	}
+	return moves == ANSWER_YES;
 }
 
 bool aside_may_move(struct tree *t, struct directory *d)
@@ -59,7 +60,7 @@ bool aside_may_move(struct tree *t, struct directory *d)
 	     ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) && io_is_foreign(st))))
 		return true;
 	for (; d; d = d->parent)
-		if (aside_is_shared(t, d))
+		if (aside_has_others(d))
 			return true;
 	return false;
 }
@@ -117,7 +118,7 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 				 int r, const struct failure *fail)
 {
 	if (r == -EXDEV && s->how == HOW_ASIDE && geteuid() != 0) {
-		aside_note_sharing(e->dir, SHARING_NONE);
+		__atomic_store_n(&e->dir->moves, ANSWER_NO, __ATOMIC_RELAXED);
 		s->is.foreign = false;
 	} else if (r < 0 && r != -EISDIR && s->stage != SLOT_LOST && s->is.exists &&
 		   fail->step == STEP_RENAME && facts_still_allow(w, e)) {
@@ -133,8 +134,12 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 	       struct failure *fail)
 {
 	const struct stat *old = replace ? w->decision.seen : NULL;
+	const bool foreign = (replace || !m->whole) && aside_is_shared(w->tree, e->dir);
+	const bool possible = !foreign || aside_is_possible(w->tree, e->dir);
+	if (!possible && geteuid() == 0)
+		return fail_if(fail, -EOPNOTSUPP, "rename of a directory");
 	struct slot s = {.is.exists = replace,
-			 .is.foreign = (replace || !m->whole) && aside_is_needed(w->tree, e->dir),
+			 .is.foreign = foreign && possible,
 			 .is.in_place = w->options.in_place,
 			 .over = !replace ? OVER_NOTHING
 				 : old    ? OVER_FOUND

@@ -32,7 +32,7 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 				.src = src,
 				.dst = dst,
 				.link = -1,
-				.sharing = parent ? SHARING_NONE : SHARING_UNKNOWN,
+				.shared = parent ? ANSWER_NO : ANSWER_UNKNOWN,
 				.st = *st,
 				.pending = 1,
 				.references = 1};
@@ -347,5 +347,5 @@ void directory_release(struct worker *w, struct directory *d)
 void directory_note_inode(struct directory *d, const struct stat *dst)
 {
 	d->dst_inode = inode_of(dst);
-	d->sharing = private_is_shared(dst) ? SHARING_LIKELY : SHARING_NONE;
+	d->shared = answer_of(private_is_shared(dst));
 }

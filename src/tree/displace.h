@@ -111,8 +111,10 @@ struct making {
 };
 
 /* Can a user other than root and this one rename what is in the destination of this directory? Not
- * below a private directory. */
-bool aside_is_needed(struct tree *, struct directory *);
+ * below a private directory. Then an entry is made aside, where that is possible: where a directory
+ * can be renamed. */
+bool aside_is_shared(const struct tree *, struct directory *);
+bool aside_is_possible(struct tree *, struct directory *);
 /* May a complete copy in this directory have been exchanged by another user: in the directory, or
  * on the way to it? */
 bool aside_may_move(struct tree *, struct directory *);
@@ -123,9 +125,10 @@ bool aside_may_move(struct tree *, struct directory *);
  * name; or -errno with the call; then nothing is left of what was made but under its final name. A
  * backup that decide() wants is made with the rename; the caller holds rivals_lock() then.
  *
- * Where a rename out of the private directory is refused, as under Landlock, it is made beside it;
- * not for root: the owner of the directory could make the rename fail. Where no rename replaces an
- * entry, --inplace makes it under its final name. */
+ * Where directories cannot be renamed, or nothing can be renamed out of the private directory, as
+ * under Landlock, it is made beside that; not for root, whom the owner of the directory could make
+ * change the attributes of another inode. Where no rename replaces an entry, --inplace makes it
+ * under its final name. */
 int aside_make(struct worker *, const struct entry *, const struct making *, bool replace,
 	       struct failure *);
 /* In place of what has the name, which is claimed first: no other entry replaces it. An entry that

@@ -64,10 +64,13 @@ static int directory_complete_new(int dir, const char *name, void *arg, struct f
 	return x->fd < 0 ? fail_at(fail, "open") : 0;
 }
 
-/* Returns a descriptor of the new directory, or -errno with the failed call. */
+/* Returns a descriptor of the new directory, or -errno with the failed call. Where it cannot be
+ * made aside, what was opened must be new and empty: another user may have exchanged it. */
 static int directory_create(struct worker *w, const struct entry *e, mode_t mode,
 			    struct failure *fail)
 {
+	if (aside_is_shared(w->tree, e->dir) && !aside_is_possible(w->tree, e->dir))
+		return private_make_directory(e->dir->dst, e->as, mode, false, false, &mode, fail);
 	struct entering x = {.tree = w->tree, .mode = mode, .fd = -1};
 	const struct making m = {.call = "mkdir",
 				 .make = directory_mkdir,

@@ -41,9 +41,7 @@ static unsigned regular_flags(const struct worker *w, const struct entry *e)
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 	       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
 	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
-	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
-		    ? 0 /* a dry run may not try what the storage can */
-		    : DESTINATION_IS_PRIVATE);
+	       (aside_is_shared(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
 }
 
 static int regular_open_destination(struct worker *w, const struct entry *e, const struct stat *st)

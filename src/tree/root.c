@@ -198,9 +198,8 @@ static struct directory *root_begin(struct building *r)
 		t->root.part = inode_of(&parent);
 	}
 	if (d && fresh && tree_has_several(t)) /* a later operand may link to what is in it */
-		d->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
-				 ? SHARING_LIKELY
-				 : SHARING_NONE;
+		d->shared = answer_of(fstat(r->to->place.dir, &parent) < 0 ||
+				      private_is_shared(&parent));
 	return d;
 }
 

@@ -55,8 +55,13 @@ static inline bool inode_is(struct inode i, const struct stat *st)
 	return i.dev == st->st_dev && i.ino == st->st_ino;
 }
 
-/* Can another user rename what is in a directory? See aside.c. LIKELY: if storage can rename. */
-enum sharing { SHARING_UNKNOWN, SHARING_NONE, SHARING_LIKELY, SHARING_OTHERS };
+/* The answer to a question about a directory, which is asked when it is needed. */
+enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
+
+static inline enum answer answer_of(bool yes)
+{
+	return yes ? ANSWER_YES : ANSWER_NO;
+}
 
 /* What the copy of a directory was when it was entered. */
 enum directory_state {
@@ -95,12 +100,13 @@ struct directory {
 	struct inode link_inode;          /* ... and which directory it was */
 	struct inode dst_inode;
 	unsigned users;
-	struct identity id;   /* of dst, when it is closed in a merge */
-	enum sharing sharing; /* of dst; atomic */
-	bool fits;            /* a file was replaced in dst, which allows that for each */
-	unsigned present;     /* entries with a copy in dst (--resume); atomic */
-	struct listed *list;  /* of a walk of a list: what it has of this directory, or NULL; and */
-	struct listed *rest;  /* ... the next name in it */
+	struct identity id;  /* of dst, when it is closed in a merge */
+	enum answer shared;  /* can another user rename what is in dst? atomic: aside.c */
+	enum answer moves;   /* ... and can this process move a directory in it? atomic */
+	bool fits;           /* a file was replaced in dst, which allows that for each */
+	unsigned present;    /* entries with a copy in dst (--resume); atomic */
+	struct listed *list; /* of a walk of a list: what it has of this directory, or NULL; and */
+	struct listed *rest; /* ... the next name in it */
 	/* Of rivals.c: */
 	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list

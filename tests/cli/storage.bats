@@ -64,11 +64,12 @@ no_probe_left() {
 	grep -q '"not_atomic": null' out
 }
 
-@test "storage whose quota or disk is full when it is asked what it can rename is not said to lack that" {
+@test "storage that is full, or has another one's name, when it is asked what it can rename does not lack that" {
 	mkdir -p backing s
 	random s/a 1000
 	# shellcheck disable=SC2016
-	by_fuse rw 'for rule in renamedir:EDQUOT:0:1 renamefull:ENOSPC:0:1; do
+	by_fuse rw 'for rule in renamedir:EDQUOT:0:1 renamefull:ENOSPC:0:1 renamefull:ENOTEMPTY:0:5 \
+			renamefull:EEXIST:0:5 renamefull:ENOTDIR:0:5; do
 			setfattr -n user.fault -v $rule m
 			"$FCOPY" -r -v --resume s m/t 2>err
 			[ "$(getfattr --only-values -n user.faults m)" != 0 ]
@@ -77,6 +78,27 @@ no_probe_left() {
 			rm -rf m/t
 			setfattr -n user.fault -v ${rule%%:*}:0 m
 		done'
+	no_probe_left
+}
+
+@test "storage that cannot rename directories: root makes nothing in another one's that he could exchange" {
+	need_root "to copy into a directory of another user"
+	mkdir -p backing/d s/sub
+	random s/a 1000
+	random s/sub/b 1000
+	ln -s a s/link
+	ln -s a s/sub/link
+	mkfifo s/fifo
+	chown 65534 backing/d
+	# shellcheck disable=SC2016
+	by_fuse fault=renamedir:ENOSYS 's=0
+		"$FCOPY" -rT s m/d 2>err || s=$?
+		[ $s = 1 ]
+		grep -q "m/d/link: rename of a directory: " err
+		grep -q "m/d/fifo: rename of a directory: " err
+		[ "$(ls -A backing/d)" = "$(printf "a\nsub")" ]
+		cmp s/a backing/d/a
+		diff -r --no-dereference s/sub backing/d/sub'
 	no_probe_left
 }
 
