@@ -72,7 +72,7 @@ static void work_release(struct work *k)
 
 static int entries_run_range(struct worker *w, const struct entry *e)
 {
-	struct copy *c = &w->copy;
+	struct copy *c = &w->file.copy;
 	const struct line *l = line_of(e);
 	struct stat now;
 	const off_t size = c->src.st.st_size;
@@ -89,7 +89,7 @@ static int entries_run_range(struct worker *w, const struct entry *e)
 	if (r == 0 && w->options.verify && c->first < c->last)
 		r = verify_copy(c);
 	if (r < 0)
-		report_failure(w, e, &w->file.error);
+		report_failure(w, e, &w->file.report.error);
 	return r;
 }
 
@@ -102,7 +102,7 @@ static bool entries_take(struct worker *w, const struct entry *e, int fd, const 
 	struct stat old;
 	if (l->kind != 'r')
 		return false;
-	w->outcome->rest = l->first > 0;
+	w->work.outcome.rest = l->first > 0;
 	const int dst = openat(e->dir->dst, e->as, flags, (l->entry.st.st_mode & 0777) | 0600);
 	if (dst < 0 || fstat(dst, &old) < 0) {
 		report_call(w, e, dst < 0 ? "open" : "fstat", entry_dst, errno);
@@ -115,7 +115,7 @@ static bool entries_take(struct worker *w, const struct entry *e, int fd, const 
 	if (0600 & ~old.st_mode)
 		(void)!fchmod(dst, (old.st_mode & 07777) | 0600);
 	struct copy *c = pool_start_copy(w);
-	c->helpers = &w->helpers;
+	c->helpers = &w->file.helpers;
 	c->share = c->no_clone = true;
 	source_adopt(&c->src, fd, entry_src, st);
 	source_adopt(&c->dst, dst, entry_dst, &old);

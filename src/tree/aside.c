@@ -69,18 +69,18 @@ bool aside_may_move(struct tree *t, struct directory *d)
 static int aside_open(struct worker *w, const struct entry *e, struct failure *fail)
 {
 	char path[PATH_MAX];
-	if (w->aside_of == e->dir)
-		return w->aside.fd;
+	if (w->aside.of == e->dir)
+		return w->aside.in.fd;
 	aside_end(w);
-	int r = private_make(&w->aside, e->dir->dst, fail);
+	int r = private_make(&w->aside.in, e->dir->dst, fail);
 	if (r < 0)
 		return r;
-	w->aside_of = e->dir;
-	if (w->aside.exposed) {
+	w->aside.of = e->dir;
+	if (w->aside.in.exposed) {
 		entry_path(e, false, path, sizeof(path));
 		report_not_private(w->tree, path);
 	}
-	return w->aside.fd;
+	return w->aside.in.fd;
 }
 
 static bool aside_exists(const struct entry *e)
@@ -121,7 +121,7 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 		__atomic_store_n(&e->dir->moves, ANSWER_NO, __ATOMIC_RELAXED);
 		s->is.foreign = false;
 	} else if (r < 0 && r != -EISDIR && s->stage != SLOT_LOST && s->is.exists &&
-		   fail->step == STEP_RENAME && facts_still_allow(w, e)) {
+		   fail->step == STEP_RENAME && facts_still_allow(&w->work.decision, e)) {
 		s->is.unfit |= HOW_INVISIBLE; /* it could be created, but no rename replaces */
 	} else {
 		return false;
@@ -133,7 +133,7 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 int aside_make(struct worker *w, const struct entry *e, const struct making *m, bool replace,
 	       struct failure *fail)
 {
-	const struct stat *old = replace ? w->decision.seen : NULL;
+	const struct stat *old = replace ? w->work.decision.seen : NULL;
 	const bool foreign = (replace || !m->whole) && aside_is_shared(w->tree, e->dir);
 	const bool possible = !foreign || aside_is_possible(w->tree, e->dir);
 	if (!possible && geteuid() == 0)
@@ -145,7 +145,8 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 				 : old    ? OVER_FOUND
 					  : OVER_ANY,
 			 .found = old,
-			 .backup = old && w->decision.backup ? &w->displaced->backup : NULL,
+			 .backup = old && w->work.decision.backup ? &w->work.displaced->backup
+								  : NULL,
 			 .storage = w->tree->storage};
 	int r;
 	s.how = slot_choose(&s.is);
@@ -173,8 +174,8 @@ int aside_replace(struct worker *w, const struct entry *e, const struct making *
 
 void aside_end(struct worker *w)
 {
-	if (!w->aside_of)
+	if (!w->aside.of)
 		return;
-	private_end(&w->aside);
-	w->aside_of = NULL;
+	private_end(&w->aside.in);
+	w->aside.of = NULL;
 }

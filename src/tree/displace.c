@@ -74,7 +74,7 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	const struct worker *w = d->worker;
 	const struct entry *e = d->entry;
 	struct tree *t = w->tree;
-	const struct stat *src = &w->facts.src;
+	const struct stat *src = &w->work.facts.src;
 	const struct entry named = ENTRY(e->dir, name);
 	struct stat st;
 	char path[PATH_MAX];
@@ -140,7 +140,7 @@ static bool displace_would_stay(const struct worker *w, int dir)
 {
 	struct stat st;
 	const uid_t user = geteuid();
-	return user != 0 && w->facts.exists && w->facts.old.st_uid != user &&
+	return user != 0 && w->work.facts.exists && w->work.facts.old.st_uid != user &&
 	       fstatat(dir, ".", &st, 0) == 0 && st.st_mode & S_ISVTX && st.st_uid != user;
 }
 
@@ -233,7 +233,7 @@ int displace_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	if (may < 0)
 		return may;
 	/* Another entry may have found it right, or entered it, since decide() was asked. */
-	if (w->facts.exists && !rivals_claim(t, e, &w->facts.old))
+	if (w->work.facts.exists && !rivals_claim(t, e, &w->work.facts.old))
 		return rivals_report(w, e);
 	const int r = t->options->dry_run ? RESULT_UNFIT : displace_rename(w, e, c);
 	return r == RESULT_UNFIT ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
@@ -246,8 +246,8 @@ static bool displace_is_away(struct worker *w, const struct entry *e, struct cle
 	if (!made) {
 		const bool free = fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
 				  errno == ENOENT;
-		if (free && w->facts.exists)
-			rivals_give_back(w->tree, &w->facts.old);
+		if (free && w->work.facts.exists)
+			rivals_give_back(w->tree, &w->work.facts.old);
 		return free && displace_return(e, c) == 0;
 	}
 	return mirror_remove_cleared(w, e, c->aside ? c->old.fd : e->dir->dst,
@@ -288,7 +288,7 @@ bool displace_may(struct worker *w, const struct entry *e)
 	const bool yes = o->confirm(o->copy.user, path);
 	pthread_mutex_unlock(&w->tree->lock);
 	if (!yes)
-		w->outcome->action = FCOPY_ACTION_SKIPPED;
+		w->work.outcome.action = FCOPY_ACTION_SKIPPED;
 	return yes;
 }
 
@@ -315,11 +315,11 @@ static bool displace_type(struct worker *w, const struct entry *e, struct displa
 
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
-	const struct decision *is = &w->decision;
+	const struct decision *is = &w->work.decision;
 	struct failure fail = {.call = "backup"};
 	displace_none(d);
 	if ((is->clears || is->asks) && !w->tree->options->dry_run)
-		place_close(&w->place); /* it is looked up again after that */
+		place_close(&w->work.place); /* it is looked up again after that */
 	if (is->clears)
 		return displace_type(w, e, d);
 	if (w->tree->options->dry_run)

@@ -81,7 +81,7 @@ static inline void displace_none(struct displaced *d)
 	d->backup.keeps_another = false;
 }
 
-/* Asks, clears and chooses the name of the backup, as w->decision says. Returns false if the
+/* Asks, clears and chooses the name of the backup, as w->work.decision says. Returns false if the
  * outcome is known: the entry of DST is skipped, or can have no backup. */
 bool displace_begin(struct worker *, const struct entry *, struct displaced *);
 /* Is anything left to be done when the copy has ended? */

@@ -139,7 +139,7 @@ static int directory_take(struct worker *w, const struct entry *e, bool *fresh)
 		__atomic_store_n(&t->root.shared_by, true, __ATOMIC_RELAXED);
 	} else if (private_is_empty(fd) != 1) {
 		close(fd);
-		w->outcome->stage = OUTCOME_NONE;
+		w->work.outcome.stage = OUTCOME_NONE;
 		return -EEXIST;
 	}
 	*fresh = true;
@@ -261,7 +261,7 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 {
 	struct tree *t = w->tree;
 	if (directory_is_own(t, st)) {
-		w->outcome->action = FCOPY_ACTION_EXCLUDED;
+		w->work.outcome.action = FCOPY_ACTION_EXCLUDED;
 		return false;
 	}
 	if (!mounted && (directory_is_copy_above(t, e->dir, st) || inode_is(t->root.dst, st))) {
@@ -308,8 +308,8 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 		d->was = *now;
 		d->closed = admit_is_closed(t, d, now);
 	}
-	w->outcome->stage = OUTCOME_LATER;
-	w->outcome->replaced = !fresh;
+	w->work.outcome.stage = OUTCOME_LATER;
+	w->work.outcome.replaced = !fresh;
 	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;
 	d->link = link_dest_enter(e->dir, e->name);
 	d->list = e->listed;
@@ -372,15 +372,15 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	const struct stat st = {.st_mode = S_IFDIR | 0700};
 	bool fresh = false;
 	int fd = -1;
-	w->outcome->type = S_IFDIR;
+	w->work.outcome.type = S_IFDIR;
 	if (!e->listed)
 		report_not_entered(w, e, true);
 	if (w->tree->root.ground.lists)
 		(void)w->tree->shared->list(w, e, &st);
 	else
 		fd = directory_make(w, e, &st, &fresh);
-	w->outcome->replaced = !fresh;
+	w->work.outcome.replaced = !fresh;
 	if (fd >= 0 && w->tree->root.ground.share)
-		w->outcome->stage = OUTCOME_LATER;
+		w->work.outcome.stage = OUTCOME_LATER;
 	io_close(fd);
 }

@@ -66,7 +66,7 @@ static bool entry_differs(struct worker *w, const struct entry *e, const struct 
 	if (!e->listed || (st && entry_is_listed(e->listed, st)))
 		return false;
 	__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
-	w->outcome->stage = OUTCOME_NONE;
+	w->work.outcome.stage = OUTCOME_NONE;
 	return true;
 }
 
@@ -91,7 +91,7 @@ static void entry_vanished(struct worker *w, const struct entry *e, const char *
 		report_failure(w, e, &error);
 		return;
 	}
-	w->outcome->action = FCOPY_ACTION_VANISHED;
+	w->work.outcome.action = FCOPY_ACTION_VANISHED;
 	report_warning(w, e, &error);
 }
 
@@ -145,8 +145,8 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 /* Makes room for the entry. Returns false if the outcome is known. */
 static bool entry_displaces(struct worker *w, const struct entry *e)
 {
-	const struct decision *d = &w->decision;
-	return !(d->clears || d->asks || d->backup) || displace_begin(w, e, w->displaced);
+	const struct decision *d = &w->work.decision;
+	return !(d->clears || d->asks || d->backup) || displace_begin(w, e, w->work.displaced);
 }
 
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
@@ -157,19 +157,19 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	struct displaced displaced;
 	struct copied copied;
 	char name[NAME_MAX + 1];
-	struct outcome *is = w->outcome;
+	struct outcome *is = &w->work.outcome;
 	displace_none(&displaced);
 	is->type = st->st_mode & S_IFMT;
-	w->made = (struct identity){.known = false}; /* update_leave may set it */
+	w->work.made = (struct identity){.known = false}; /* update_leave may set it */
 	/* cppcheck-suppress autoVariables */
-	w->displaced = &displaced;
+	w->work.displaced = &displaced;
 	facts_find(w, e, st);
 	const bool left = facts_decide(w, e, fd);
 	if (!left)
 		admit_changes(w->tree, e->dir);
 	/* An unchanged name may have to become a link to another one. */
 	const bool linked = links_may_exist(w, st) && !o->link && (!left || outcome_is_there(is));
-	w->tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
+	w->work.tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
 	const enum name_state other = linked ? links_claim(w, e, st, &copied, name) : NAME_FIRST;
 	const bool known = other == NAME_WAITS || other == NAME_TWICE;
 	/* Not before that: a thread that takes an entry that waits finds DST as it was. */
@@ -189,11 +189,11 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		if (!made)
 			regular_rehearse(w, e, st);
 	}
-	place_close(&w->place);
+	place_close(&w->work.place);
 	if (displace_ends(&displaced))
 		displace_end(w, e, &displaced, outcome_is_made(is));
 	if (first)
-		entry_copy_waiting(w, e, links_done(w, e, st, outcome_is_there(is)));
+		w->work.waits = links_done(w, e, st, outcome_is_there(is));
 }
 
 /* Takes fd. */
@@ -211,7 +211,7 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return;
 	}
-	w->outcome->type = st.st_mode & S_IFMT;
+	w->work.outcome.type = st.st_mode & S_IFMT;
 	const bool directory = S_ISDIR(st.st_mode);
 	if (directory && w->tree->root.ground.single) {
 		close(fd);
@@ -275,7 +275,7 @@ static bool entry_is_lost_found(struct worker *w, const struct entry *e, int err
 static void entry_fail(struct worker *w, const struct entry *e, const char *call, int err)
 {
 	if (entry_is_lost_found(w, e, err)) {
-		w->outcome->stage = OUTCOME_NONE;
+		w->work.outcome.stage = OUTCOME_NONE;
 		return;
 	}
 	if (err == ENOENT)
@@ -313,7 +313,7 @@ static void entry_copy_any(struct worker *w, const struct entry *e)
 	const struct fcopy_tree_options *o = w->tree->options;
 	/* A link needs no permission to read the file. */
 	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
-	w->place.dir = w->place.target = -1;
+	w->work.place.dir = w->work.place.target = -1;
 	bool opened = (e->type == DT_REG && !links && !w->tree->root.ground.lists) ||
 		      e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
@@ -361,18 +361,18 @@ static void entry_mark_directory(struct worker *w, const struct entry *e, const 
 
 struct outcome entry_copy(struct worker *w, const struct entry *e)
 {
-	const struct entry *outer = w->entry; /* other names waited for it */
-	struct outcome *outside = w->outcome;
-	struct outcome o = {.action = FCOPY_ACTION_COPIED};
-	w->entry = e;
-	w->outcome = &o;
+	w->work.entry = e;
+	w->work.outcome = (struct outcome){.action = FCOPY_ACTION_COPIED};
+	w->work.waits = NULL;
 	entry_copy_any(w, e);
-	w->entry = outer;
-	w->outcome = outside;
+	w->work.entry = NULL;
+	struct outcome o = w->work.outcome;
+	struct waiter *waits = w->work.waits;
 	entry_mark_directory(w, e, &o);
 	if (w->tree->root.ground.lists && o.stage == OUTCOME_FINAL)
 		o.stage = OUTCOME_NONE; /* those that copy it report it */
 	if (o.stage == OUTCOME_FINAL)
 		report_outcome(w, e, &o);
+	entry_copy_waiting(w, e, waits);
 	return o;
 }

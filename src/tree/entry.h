@@ -24,8 +24,8 @@ void regular_rehearse(struct worker *, const struct entry *, const struct stat *
 /* Is it certain, before the source is opened, that the entry is an unchanged file? Then this is its
  * outcome. */
 bool update_is_untouched(struct worker *, const struct entry *);
-/* Has DST the same content? w->facts are known; fd is the open source, or -1 for a symlink or a
- * special file. Returns 1, with *dst open for update_leave(); 0; or -errno, reported. */
+/* Has DST the same content? w->work.facts are known; fd is the open source, or -1 for a symlink or
+ * a special file. Returns 1, with *dst open for update_leave(); 0; or -errno, reported. */
 int update_is_equal(struct worker *, const struct entry *, int fd, int *dst);
 /* It has: sets the attributes that differ, and closes dst. Returns 1; 0: the entry must be replaced
  * for that; or -errno, reported. */
@@ -65,26 +65,26 @@ int preserve_lose(struct worker *, const struct entry *, unsigned which,
 /* What is known of an entry, and what follows from it: looks at its name in DST once, decides, and
  * carries out what changes no name. facts.c. */
 
-/* Finds w->facts of the entry, whose source has this stat. */
+/* Finds w->work.facts of the entry, whose source has this stat. */
 void facts_find(struct worker *, const struct entry *, const struct stat *);
-/* Sets w->decision. fd: the open source, or -1. Returns whether the outcome is known: the entry is
- * left alone, or refused. Otherwise it is to be made. */
+/* Sets w->work.decision. fd: the open source, or -1. Returns whether the outcome is known: the
+ * entry is left alone, or refused. Otherwise it is to be made. */
 bool facts_decide(struct worker *, const struct entry *, int fd);
 
 /* Of a dry run: would the copy write to DST, a device? That of a single file does. */
 bool facts_write_device(const struct tree *);
-/* Finds w->place, where the copy of a file goes, unless it is known. Returns 0, or -errno with the
- * refusal recorded. */
+/* Finds w->work.place, where the copy of a file goes, unless it is known. Returns 0, or -errno with
+ * the refusal recorded. */
 int facts_place(struct worker *, const struct entry *, struct fcopy_error *);
 
 /* Is what has the name now what may be replaced? old NULL: nothing has it. */
-bool facts_allow(const struct worker *, const struct entry *, const struct stat *old);
+bool facts_allow(const struct decision *, const struct entry *, const struct stat *old);
 /* The same after a look. */
-bool facts_still_allow(const struct worker *, const struct entry *);
+bool facts_still_allow(const struct decision *, const struct entry *);
 /* The name was absent, and is not any more. */
-static inline bool facts_are_old(const struct worker *w)
+static inline bool facts_are_old(const struct entry_work *x)
 {
-	return w->facts.looked && !w->decision.replaces;
+	return x->facts.looked && !x->decision.replaces;
 }
 /* After RESULT_TAKEN: something else has got the name of the entry in DST since it was looked at.
  * Looks and decides again, so that nothing is replaced that no option has seen, and makes another

@@ -43,8 +43,8 @@ static void facts_find_path(const struct entry *e, struct facts *f)
 
 static int facts_look(struct worker *w, const struct entry *e, struct fcopy_error *error)
 {
-	const int r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, error);
-	w->place.dev = e->dir->dst_inode.dev;
+	const int r = place_borrow(&w->work.place, e->dir->dst, e->as, entry_dst, error);
+	w->work.place.dev = e->dir->dst_inode.dev;
 	return r;
 }
 
@@ -52,14 +52,14 @@ static int facts_look(struct worker *w, const struct entry *e, struct fcopy_erro
 static void facts_find_old(struct worker *w, const struct entry *e, struct facts *f)
 {
 	int r = 0;
-	if (w->place.dir < 0)
-		r = facts_look(w, e, &w->unusable);
+	if (w->work.place.dir < 0)
+		r = facts_look(w, e, &w->work.unusable);
 	if (r < 0)
-		place_close(&w->place);
+		place_close(&w->work.place);
 	f->looked = true;
-	f->exists = r == 0 && w->place.exists;
+	f->exists = r == 0 && w->work.place.exists;
 	f->err = r < 0 ? -r : f->exists ? 0 : ENOENT;
-	f->old = w->place.st;
+	f->old = w->work.place.st;
 }
 
 bool facts_write_device(const struct tree *t)
@@ -78,15 +78,16 @@ static void facts_find_place(struct worker *w, struct facts *f)
 			  !o->attributes_only && !w->tree->root.compares &&
 			  !facts_write_device(w->tree);
 	const bool follow = decide_follows(&w->tree->root.ground, f->src.st_mode, o);
-	f->unusable = file && place_accept(&w->place, follow, entry_dst, &w->unusable) < 0;
+	f->unusable = file &&
+		      place_accept(&w->work.place, follow, entry_dst, &w->work.unusable) < 0;
 }
 
 /* What the symlink in DST leads to. A complete new tree has none in place of a file. */
 static void facts_find_target(const struct worker *w, const struct entry *e, struct facts *f)
 {
-	const bool known = w->tree->root.compares || (w->place.target >= 0 && !f->unusable);
+	const bool known = w->tree->root.compares || (w->work.place.target >= 0 && !f->unusable);
 	if (known)
-		f->target = w->place.st;
+		f->target = w->work.place.st;
 	if (known || fstatat(e->dir->dst, e->as, &f->target, 0) == 0)
 		f->leads = LEADS;
 	else
@@ -129,9 +130,9 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct tree *t = w->tree;
 	const struct fcopy_tree_options *o = t->options;
-	struct facts *f = &w->facts;
+	struct facts *f = &w->work.facts;
 	*f = (struct facts){.src = *st, .follow = e->follow};
-	w->decision = (struct decision){.act = ACT_MAKE};
+	w->work.decision = (struct decision){.act = ACT_MAKE};
 	if (o->symbolic_link && !o->link && !S_ISDIR(st->st_mode))
 		facts_find_path(e, f);
 	if (o->link)
@@ -156,11 +157,11 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 
 static void facts_refuse(struct worker *w, const struct entry *e)
 {
-	const struct decision *d = &w->decision;
+	const struct decision *d = &w->work.decision;
 	const char *path = d->source ? entry_src : entry_dst;
 	struct fcopy_error error;
 	if (d->place) {
-		report_failure(w, e, &w->unusable);
+		report_failure(w, e, &w->work.unusable);
 	} else if (d->call) {
 		report_call(w, e, d->call, path, d->err);
 	} else if (d->pair || d->unsuitable) {
@@ -176,28 +177,28 @@ bool facts_decide(struct worker *w, const struct entry *e, int fd)
 {
 	struct tree *t = w->tree;
 	for (int dst = -1, r;;) {
-		w->decision = decide(&t->root.ground, &w->facts, t->options);
-		switch (w->decision.act) {
+		w->work.decision = decide(&t->root.ground, &w->work.facts, t->options);
+		switch (w->work.decision.act) {
 		case ACT_MAKE: return false;
 		case ACT_COMPARE:
 			r = update_is_equal(w, e, fd, &dst);
 			if (r == 0 && tree_stopped(t)) /* it was cut short */
-				w->outcome->stage = OUTCOME_NONE;
-			if (r < 0 || w->outcome->stage == OUTCOME_NONE)
+				w->work.outcome.stage = OUTCOME_NONE;
+			if (r < 0 || w->work.outcome.stage == OUTCOME_NONE)
 				return true;
-			w->facts.content = r > 0 ? CONTENT_EQUAL : CONTENT_DIFFERS;
+			w->work.facts.content = r > 0 ? CONTENT_EQUAL : CONTENT_DIFFERS;
 			break;
 		case ACT_EARLIER:
-			w->facts.earlier = link_dest_is_made(w, e, fd) ? EARLIER_SAME
-								       : EARLIER_OTHER;
+			w->work.facts.earlier = link_dest_is_made(w, e, fd) ? EARLIER_SAME
+									    : EARLIER_OTHER;
 			break;
 		case ACT_LEAVE:
 			if (update_leave(w, e, fd, dst) != 0)
 				return true;
-			w->facts.content = CONTENT_DIFFERS;
+			w->work.facts.content = CONTENT_DIFFERS;
 			break;
-		case ACT_SAME: w->outcome->action = FCOPY_ACTION_UNCHANGED; return true;
-		case ACT_SKIP: w->outcome->action = FCOPY_ACTION_SKIPPED; return true;
+		case ACT_SAME: w->work.outcome.action = FCOPY_ACTION_UNCHANGED; return true;
+		case ACT_SKIP: w->work.outcome.action = FCOPY_ACTION_SKIPPED; return true;
 		case ACT_RIVAL: rivals_report(w, e); return true;
 		case ACT_REFUSE: facts_refuse(w, e); return true;
 		}
@@ -206,20 +207,19 @@ bool facts_decide(struct worker *w, const struct entry *e, int fd)
 
 int facts_place(struct worker *w, const struct entry *e, struct fcopy_error *error)
 {
-	const bool all = decide_replaces(w->tree->options) || w->decision.clears;
-	if (w->place.dir >= 0)
+	const bool all = decide_replaces(w->tree->options) || w->work.decision.clears;
+	if (w->work.place.dir >= 0)
 		return 0;
 	int r = facts_look(w, e, error);
 	if (r == 0)
-		r = place_accept(&w->place, !all, entry_dst, error);
+		r = place_accept(&w->work.place, !all, entry_dst, error);
 	if (r < 0)
-		place_close(&w->place);
+		place_close(&w->work.place);
 	return r;
 }
 
-bool facts_allow(const struct worker *w, const struct entry *e, const struct stat *now)
+bool facts_allow(const struct decision *d, const struct entry *e, const struct stat *now)
 {
-	const struct decision *d = &w->decision;
 	if (!d->exact)
 		return true;
 	if (!now || !d->seen)
@@ -227,13 +227,13 @@ bool facts_allow(const struct worker *w, const struct entry *e, const struct sta
 	return exchange_is_same(e->dir->dst, now, d->seen);
 }
 
-bool facts_still_allow(const struct worker *w, const struct entry *e)
+bool facts_still_allow(const struct decision *d, const struct entry *e)
 {
 	struct stat now;
-	if (!w->decision.exact)
+	if (!d->exact)
 		return true;
 	return facts_allow(
-	    w, e, fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 ? &now : NULL);
+	    d, e, fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 ? &now : NULL);
 }
 
 bool facts_again(struct worker *w, const struct entry *e, int fd, const struct stat *st, int tries)
@@ -243,9 +243,9 @@ bool facts_again(struct worker *w, const struct entry *e, int fd, const struct s
 			       "is replaced by other processes again and again");
 		return false;
 	}
-	displace_end(w, e, w->displaced, false);
-	place_close(&w->place);
+	displace_end(w, e, w->work.displaced, false);
+	place_close(&w->work.place);
 	facts_find(w, e, st);
-	w->facts.content = CONTENT_DIFFERS; /* it was compared */
-	return !facts_decide(w, e, fd) && displace_begin(w, e, w->displaced);
+	w->work.facts.content = CONTENT_DIFFERS; /* it was compared */
+	return !facts_decide(w, e, fd) && displace_begin(w, e, w->work.displaced);
 }

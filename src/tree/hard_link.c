@@ -24,19 +24,19 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
 	options.in_place = FCOPY_WHEN_NEVER;
-	if (!decide_link_replaces(&w->tree->root.ground, &w->facts, w->tree->options))
+	if (!decide_link_replaces(&w->tree->root.ground, &w->work.facts, w->tree->options))
 		return 0;
 	if (!S_ISREG(st->st_mode))
 		return 1;
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
 			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 			       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
-			       (decide_replaces(w->tree->options) || w->decision.clears
+			       (decide_replaces(w->tree->options) || w->work.decision.clears
 				    ? DESTINATION_REPLACES_ALL
 				    : 0);
 	int r = facts_place(w, e, &error);
 	if (r == 0)
-		r = destination_rehearse(&w->place, entry_dst, st, &options, flags, &error);
+		r = destination_rehearse(&w->work.place, entry_dst, st, &options, flags, &error);
 	if (r == 0)
 		return 1;
 	if (!error.call || (r == RESULT_REFUSED && !hard_link_is_failure(error.err)))
@@ -108,7 +108,8 @@ static int hard_link_check(const struct worker *w, const struct stat *st, const 
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
 		if (fstatat(o->dir, c->name, &of, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 			return -errno;
-		if (S_ISLNK(of.st_mode) || decide_link_meets_symlink(&w->facts, &w->decision))
+		if (S_ISLNK(of.st_mode) ||
+		    decide_link_meets_symlink(&w->work.facts, &w->work.decision))
 			return -ELOOP;
 	}
 	if (o->fd < 0)
@@ -142,7 +143,7 @@ static bool hard_link_meets_symlink(const struct worker *w, const struct entry *
 	struct stat of;
 	if (!S_ISREG(st->st_mode) || t->options->symbolic_link)
 		return false;
-	if (decide_link_meets_symlink(&w->facts, &w->decision))
+	if (decide_link_meets_symlink(&w->work.facts, &w->work.decision))
 		return true;
 	if (!decide_follows(&t->root.ground, st->st_mode, t->options))
 		return false; /* the first name is not a symlink any more */
@@ -158,15 +159,16 @@ static bool hard_link_meets_symlink(const struct worker *w, const struct entry *
 static int hard_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
 			      const struct copied *c)
 {
-	const struct stat *old = &w->facts.old;
+	const struct stat *old = &w->work.facts.old;
 	struct failure fail;
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
-	if (w->facts.exists && hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
+	if (w->work.facts.exists && hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old->st_dev)
 		return RESULT_SAME;
 	if (hard_link_meets_symlink(w, e, st, c))
 		return -ELOOP;
-	return !w->facts.exists || w->decision.clears || hard_link_may_replace(w, e, st, &fail) > 0
+	return !w->work.facts.exists || w->work.decision.clears ||
+		       hard_link_may_replace(w, e, st, &fail) > 0
 		   ? 0
 		   : -EEXIST;
 }
@@ -199,7 +201,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 		r = hard_link_continue(w, e, o, fail);
 	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
 		r = RESULT_RIVAL;
-	if (r == -EEXIST && !facts_still_allow(w, e))
+	if (r == -EEXIST && !facts_still_allow(&w->work.decision, e))
 		r = RESULT_TAKEN;
 	if (r == -EEXIST) {
 		const int may = hard_link_may_replace(w, e, st, fail);
@@ -249,7 +251,7 @@ static int hard_link_earlier(struct worker *w, const struct entry *e, const stru
 			     int earlier, struct failure *fail)
 {
 	struct origin o = {.dir = -1, .name = "", .fd = earlier};
-	if (decide_link_meets_symlink(&w->facts, &w->decision))
+	if (decide_link_meets_symlink(&w->work.facts, &w->work.decision))
 		return -EEXIST;
 	return w->tree->options->dry_run ? 0 : hard_link_place(w, e, st, &o, fail);
 }
@@ -296,7 +298,7 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 		rivals_note_linked(w, e, &linked, r == RESULT_NEW);
 	close(found);
 	if (made) {
-		outcome_link(w->outcome, st);
+		outcome_link(&w->work.outcome, st);
 		return RESULT_KNOWN;
 	}
 	if (r < 0 && r != -EEXIST && r != -EMLINK) { /* then it is copied */
@@ -319,16 +321,16 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 		return true;
 	}
 	rivals_lock(w->tree);
-	const int r = hard_link_name(w, e, &o, w->decision.replaces, &fail);
+	const int r = hard_link_name(w, e, &o, w->work.decision.replaces, &fail);
 	rivals_unlock(w->tree);
 	if (fd < 0)
 		close(o.fd);
-	if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(w)))
+	if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(&w->work)))
 		return false;
 	if (r < 0)
 		report_call(w, e, fail.call, entry_dst, -r);
 	else
-		outcome_link(w->outcome, st);
+		outcome_link(&w->work.outcome, st);
 	return true;
 }
 

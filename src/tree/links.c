@@ -216,19 +216,19 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 		rivals_report(w, e);
 		return false;
 	}
-	if (r == -EEXIST && w->outcome->action == FCOPY_ACTION_UNCHANGED)
+	if (r == -EEXIST && w->work.outcome.action == FCOPY_ACTION_UNCHANGED)
 		links_warn_left(w, e);
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return true;
 	links_count_name(l, e, st);
 	if (r == RESULT_SAME) { /* its attributes may have been repaired */
-		if (w->outcome->action != FCOPY_ACTION_REPAIRED)
-			w->outcome->action = FCOPY_ACTION_UNCHANGED;
-		w->outcome->reused = w->tree->root.ground.journal;
+		if (w->work.outcome.action != FCOPY_ACTION_REPAIRED)
+			w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
+		w->work.outcome.reused = w->tree->root.ground.journal;
 		return false;
 	}
 	if (r == 0) {
-		outcome_link(w->outcome, st);
+		outcome_link(&w->work.outcome, st);
 		/* An earlier run may have begun with this name of the inode. */
 		if (w->tree->root.ground.single && w->tree->options->copy.resume &&
 		    !w->tree->options->dry_run)
@@ -272,9 +272,9 @@ enum name_state links_claim(struct worker *w, const struct entry *e, const struc
 		directory_ref(copied->dir);
 	} else if (is == NAME_WAITS) {
 		memory = links_wait(k, e);
-		w->outcome->stage = memory ? OUTCOME_LATER : w->outcome->stage;
+		w->work.outcome.stage = memory ? OUTCOME_LATER : w->work.outcome.stage;
 	} else if (is == NAME_TWICE) {
-		w->outcome->stage = OUTCOME_NONE;
+		w->work.outcome.stage = OUTCOME_NONE;
 	} else if (!taken) {
 		/* In a part, a name that is listed twice must find its row. */
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS &&
@@ -299,7 +299,7 @@ struct waiter *links_done(struct worker *w, const struct entry *e, const struct 
 		waits = k->waiters;
 		k->waiters = NULL;
 		k->complete = true;
-		k->made = w->made;
+		k->made = w->work.made;
 		if (!complete || k->left == 0)
 			links_remove(l, k);
 	}

@@ -327,8 +327,8 @@ int mirror_remove_cleared(struct worker *w, const struct entry *e, int dir, cons
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, entry_top(e), w->tree->options->dry_run, true);
-	if (!w->tree->options->dry_run && w->facts.exists)
-		rivals_unclaim(w->tree, &w->facts.old);
+	if (!w->tree->options->dry_run && w->work.facts.exists)
+		rivals_unclaim(w->tree, &w->work.facts.old);
 	const int r = mirror_remove_any(&x, &dir, name, path);
 	/* An entry has become one that stays since it was counted. */
 	return r == RESULT_STAYS ? mirror_refuse_conflict(&x, e, path) : r;

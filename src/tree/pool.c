@@ -94,7 +94,7 @@ static void helping_invite(void *user, struct ranges *ranges)
 {
 	struct worker *w = user;
 	struct pool *p = &w->tree->pool;
-	struct helped *file = &w->helped;
+	struct helped *file = &w->file.helped;
 	pthread_mutex_lock(&p->lock);
 	file->ranges = ranges;
 	file->next = p->files;
@@ -111,16 +111,16 @@ static void helping_dismiss(void *user, struct ranges *ranges)
 	struct pool *p = &w->tree->pool;
 	(void)ranges;
 	pthread_mutex_lock(&p->lock);
-	helping_close(p, &w->helped);
-	while (w->helped.helpers > 0)
-		pthread_cond_wait(&w->helped.left, &p->lock);
+	helping_close(p, &w->file.helped);
+	while (w->file.helped.helpers > 0)
+		pthread_cond_wait(&w->file.helped.left, &p->lock);
 	pthread_mutex_unlock(&p->lock);
 }
 
 static void helping_prepare(struct worker *w)
 {
-	w->helpers = (struct helpers){w, &w->tree->pool.idle, helping_invite, helping_dismiss};
-	pthread_cond_init(&w->helped.left, NULL);
+	w->file.helpers = (struct helpers){w, &w->tree->pool.idle, helping_invite, helping_dismiss};
+	pthread_cond_init(&w->file.helped.left, NULL);
 }
 
 /* Is there a file that this thread can help with? Then joins it. The caller holds the lock. Returns
@@ -140,8 +140,8 @@ static struct helped *helping_join(struct worker *w)
 static void helping_run(struct worker *w, struct helped *file)
 {
 	struct pool *p = &w->tree->pool;
-	if (move_enlarge(&w->copy, ranges_buffer_size(file->ranges)))
-		ranges_help(file->ranges, w->copy.buffer);
+	if (move_enlarge(&w->file.copy, ranges_buffer_size(file->ranges)))
+		ranges_help(file->ranges, w->file.copy.buffer);
 	w->time.change = 0; /* of threads.c: its measurement starts over */
 	pthread_mutex_lock(&p->lock);
 	helping_close(p, file); /* no piece is left, or there is too little memory */
@@ -259,8 +259,8 @@ void pool_leave(struct worker *w)
 	if (w->list)
 		w->tree->shared->leave(w);
 	record_leave(w);
-	pthread_cond_destroy(&w->helped.left);
-	move_free(&w->copy);
+	pthread_cond_destroy(&w->file.helped.left);
+	move_free(&w->file.copy);
 	free(w);
 }
 
@@ -268,13 +268,14 @@ void pool_leave(struct worker *w)
  * sets all of c->src. */
 struct copy *pool_start_copy(struct worker *w)
 {
-	struct copy *c = &w->copy;
-	memset(&w->file, 0, offsetof(struct fcopy_report, step)); /* each step clears itself */
-	memset(w->file.seconds, 0, sizeof(w->file.seconds));
+	struct copy *c = &w->file.copy;
+	memset(&w->file.report, 0,
+	       offsetof(struct fcopy_report, step)); /* each step clears itself */
+	memset(w->file.report.seconds, 0, sizeof(w->file.report.seconds));
 	memset(c, 0, offsetof(struct copy, src));
 	memset(&c->dst, 0, offsetof(struct endpoint, state));
 	c->options = &w->options;
-	c->report = &w->file;
+	c->report = &w->file.report;
 	c->mode = w->options.mode ? w->options.mode : fcopy_modes();
 	c->shared = &w->tree->monitor;
 	c->storage = w->tree->storage;

@@ -175,7 +175,7 @@ void pool_wake(struct tree *, bool all);
 /* A worker for this thread, or NULL; and its end, which adds up what it did. */
 struct worker *pool_join(struct tree *);
 void pool_leave(struct worker *);
-/* Prepares worker->copy and worker->file for the next file. Returns the copy. */
+/* Prepares worker->file.copy and worker->file.report for the next file. Returns the copy. */
 struct copy *pool_start_copy(struct worker *);
 /* What a thread does until nothing is left; then leaves. */
 void pool_work(struct worker *);

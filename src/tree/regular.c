@@ -35,9 +35,10 @@ static unsigned regular_flags(const struct worker *w, const struct entry *e)
 {
 	return (ground_links(&w->tree->root.ground, w->tree->options) ? DESTINATION_REPLACES_LINKS
 								      : 0) |
-	       (decide_replaces(w->tree->options) || w->decision.clears ? DESTINATION_REPLACES_ALL
-									: 0) |
-	       (w->decision.exact ? DESTINATION_EXACT : 0) |
+	       (decide_replaces(w->tree->options) || w->work.decision.clears
+		    ? DESTINATION_REPLACES_ALL
+		    : 0) |
+	       (w->work.decision.exact ? DESTINATION_EXACT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 	       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
 	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
@@ -46,8 +47,8 @@ static unsigned regular_flags(const struct worker *w, const struct entry *e)
 
 static int regular_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	struct copy *c = &w->copy;
-	struct fcopy_error *error = &w->file.error;
+	struct copy *c = &w->file.copy;
+	struct fcopy_error *error = &w->file.report.error;
 	if (w->tree->root.ground.fresh) {
 		int r = destination_create(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
 					   entry_dst, error);
@@ -60,11 +61,12 @@ static int regular_open_destination(struct worker *w, const struct entry *e, con
 	}
 	int r = facts_place(w, e, error);
 	if (r == 0)
-		r = destination_open_place(&c->dst, &w->place, entry_dst, &c->src, &w->options,
+		r = destination_open_place(&c->dst, &w->work.place, entry_dst, &c->src, &w->options,
 					   regular_flags(w, e), w->tree->storage, error);
 	if (r == 0 && destination_directory_fits(&c->dst))
 		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
-	if (w->decision.exact && r == 0 && !facts_allow(w, e, destination_found(&c->dst))) {
+	if (w->work.decision.exact && r == 0 &&
+	    !facts_allow(&w->work.decision, e, destination_found(&c->dst))) {
 		c->dst.ops->abort(&c->dst);
 		return RESULT_TAKEN;
 	}
@@ -87,27 +89,24 @@ static void regular_note_part(const struct worker *w, const struct entry *e)
 }
 
 /* Asks once for each file system. */
-static bool regular_is_local(struct worker *w, int fd, const struct stat *st)
+static bool regular_is_local(struct device_answer *a, int fd, const struct stat *st)
 {
-	if (!w->is_asked || w->asked_exact != st->st_dev) {
-		w->is_asked = true;
-		w->asked_exact = st->st_dev;
-		w->is_exact = system_has(fd, SYSTEM_LOCAL);
-	}
-	return w->is_exact;
+	if (a->is == ANSWER_UNKNOWN || a->dev != st->st_dev)
+		*a = (struct device_answer){st->st_dev, answer_of(system_has(fd, SYSTEM_LOCAL))};
+	return a->is == ANSWER_YES;
 }
 
 /* Has O_EXCL, or the type of what is there, met the copy of another entry? special_place() may have
  * made that, and not have claimed it yet. */
 static bool regular_met_rival(struct worker *w, const struct entry *e)
 {
-	const struct fcopy_error *error = &w->file.error;
+	const struct fcopy_error *error = &w->file.report.error;
 	if (error->err == EISDIR) /* a rename met a directory */
 		return rivals_share(w->tree, e);
 	if (error->err != EEXIST)
 		return false;
 	if (w->tree->root.ground.exclusive)
-		return w->copy.dst.met;
+		return w->file.copy.dst.met;
 	rivals_lock(w->tree);
 	bool have = rivals_have(w->tree, e->dir, e->as);
 	rivals_unlock(w->tree);
@@ -122,8 +121,8 @@ static void regular_report_rival(struct worker *w, const struct entry *e)
 		rivals_report(w, e);
 	else if (rivals_report_new(w, e) == 0 && w->tree->root.ground.named)
 		rivals_report_other(w, e);
-	else if (w->outcome->stage == OUTCOME_FINAL)
-		w->outcome->stage = OUTCOME_NONE;
+	else if (w->work.outcome.stage == OUTCOME_FINAL)
+		w->work.outcome.stage = OUTCOME_NONE;
 }
 
 /* Opens the destination, which must be what an option has seen. Returns as
@@ -131,12 +130,12 @@ static void regular_report_rival(struct worker *w, const struct entry *e)
 static int regular_open_seen(struct worker *w, const struct entry *e, const struct stat *st,
 			     bool *known)
 {
-	struct copy *c = &w->copy;
-	struct fcopy_error *error = &w->file.error;
+	struct copy *c = &w->file.copy;
+	struct fcopy_error *error = &w->file.report.error;
 	for (int tries = 0;; tries++) {
 		int r = regular_open_destination(w, e, st);
 		/* --inplace met a file that was not there. */
-		const bool met = r == -EEXIST && w->decision.exact && !w->decision.seen &&
+		const bool met = r == -EEXIST && w->work.decision.exact && !w->work.decision.seen &&
 				 c->dst.met;
 		if (r != RESULT_TAKEN && !met)
 			return r;
@@ -152,12 +151,13 @@ static int regular_open_seen(struct worker *w, const struct entry *e, const stru
 static int regular_commit_again(struct worker *w, const struct entry *e, const struct stat *st,
 				bool *known)
 {
-	struct copy *c = &w->copy;
+	struct copy *c = &w->file.copy;
 	int r = RESULT_TAKEN;
 	for (int tries = 0; r == RESULT_TAKEN; tries++) {
 		*known = !facts_again(w, e, c->src.fd, st, tries);
-		r = *known ? -EEXIST
-			   : destination_expect(&c->dst, w->decision.seen, &w->file.error);
+		r = *known
+			? -EEXIST
+			: destination_expect(&c->dst, w->work.decision.seen, &w->file.report.error);
 		r = copy_end(c, r);
 	}
 	return r;
@@ -171,14 +171,14 @@ static dev_t regular_device(const struct worker *w, const struct entry *e)
 		return 0;
 	if (!root->ground.foreign)
 		return root->dst.dev;
-	return destination_is_target(&w->copy.dst) ? 0 : e->dir->dst_inode.dev;
+	return destination_is_target(&w->file.copy.dst) ? 0 : e->dir->dst_inode.dev;
 }
 
 void regular_copy(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	struct outcome *o = w->outcome;
+	struct outcome *o = &w->work.outcome;
 	if (w->tree->root.record) /* a little earlier does no harm */
-		clock_gettime(CLOCK_REALTIME_COARSE, &w->opened);
+		clock_gettime(CLOCK_REALTIME_COARSE, &w->work.opened);
 	record_before(w, st->st_size);
 	if (w->tree->root.ground.journal && resume_is_complete(w, e, fd, st)) {
 		close(fd);
@@ -193,9 +193,9 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 		return;
 	}
 	struct copy *c = pool_start_copy(w);
-	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
-		      w->no_clone == st->st_dev;
-	c->local = regular_is_local(w, fd, st);
+	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->clones.is == ANSWER_NO &&
+		      w->clones.dev == st->st_dev;
+	c->local = regular_is_local(&w->local, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	bool known = false;
 	int r = regular_open_seen(w, e, st, &known);
@@ -204,13 +204,13 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
 		c->device = regular_device(w, e);
-		c->dst.backup = &w->displaced->backup;
+		c->dst.backup = &w->work.displaced->backup;
 		c->bare = w->options.preserve & FCOPY_ATTR_MODE && w->tree->root.ground.exclusive &&
 			  directory_gives_no_acl(e->dir);
-		if (w->tracks)
-			w->made = identity_of(c->dst.fd);
+		if (w->work.tracks)
+			w->work.made = identity_of(c->dst.fd);
 		if (large && !w->tree->root.ground.single)
-			c->helpers = &w->helpers;
+			c->helpers = &w->file.helpers;
 		if (large)
 			report_large(w, e);
 		r = copy_run(c);
@@ -220,7 +220,7 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 			report_large(w, NULL);
 	}
 	report_file(w, st, r == 0);
-	if (w->file.part_kept)
+	if (w->file.report.part_kept)
 		regular_note_part(w, e);
 	if (r == RESULT_SKIPPED)
 		o->action = FCOPY_ACTION_SKIPPED;
@@ -229,7 +229,7 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 	else if (r == RESULT_RIVAL || (r < 0 && !known && regular_met_rival(w, e)))
 		regular_report_rival(w, e);
 	else if (r < 0 && !known)
-		report_failure(w, e, &w->file.error);
+		report_failure(w, e, &w->file.report.error);
 }
 
 void regular_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
@@ -242,8 +242,8 @@ void regular_rehearse(struct worker *w, const struct entry *e, const struct stat
 	struct fcopy_error error = {0};
 	int r = 0;
 	/* What it would replace or write to: the copy of no other entry. */
-	const struct stat *old = w->facts.exists
-				     ? decide_changed(&w->tree->root.ground, &w->facts, o)
+	const struct stat *old = w->work.facts.exists
+				     ? decide_changed(&w->tree->root.ground, &w->work.facts, o)
 				     : NULL;
 	if (rivals_possible(w->tree) && old && !S_ISDIR(old->st_mode) &&
 	    !rivals_claim(w->tree, e, old)) {
@@ -251,21 +251,21 @@ void regular_rehearse(struct worker *w, const struct entry *e, const struct stat
 		return;
 	}
 	if (o->link) {
-		outcome_link(w->outcome, st);
+		outcome_link(&w->work.outcome, st);
 	} else if (o->symbolic_link) {
-		w->outcome->type = S_IFLNK;
+		w->work.outcome.type = S_IFLNK;
 	} else if (file && !o->attributes_only) {
-		w->outcome->bytes = (uint64_t)st->st_size;
-		w->outcome->replaced = w->facts.exists && !decide_replaces(o) &&
-				       !w->decision.clears;
+		w->work.outcome.bytes = (uint64_t)st->st_size;
+		w->work.outcome.replaced = w->work.facts.exists && !decide_replaces(o) &&
+					   !w->work.decision.clears;
 	}
-	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
+	if (e->dir->dst < 0 || !file || w->work.decision.clears || o->link || o->symbolic_link ||
 	    o->attributes_only)
 		return;
 	const bool device = facts_write_device(w->tree);
 	if (device || (r = facts_place(w, e, &error)) == 0)
 		r = destination_rehearse(
-		    device ? &dst->place : &w->place, entry_dst, st, &w->options,
+		    device ? &dst->place : &w->work.place, entry_dst, st, &w->options,
 		    regular_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
 	if (r != 0)
 		report_failure(w, e, &error);

@@ -157,22 +157,22 @@ static bool report_fail_entry(struct worker *w, const struct entry *e, struct ou
 		failed->type = S_IFDIR;
 		return !__atomic_exchange_n(&e->dir->failed, true, __ATOMIC_RELAXED);
 	}
-	if (w->entry != e)
+	if (w->work.entry != e)
 		return true;
-	if (w->outcome->stage == OUTCOME_SENT)
+	if (w->work.outcome.stage == OUTCOME_SENT)
 		return false;
-	failed->type = w->outcome->type;
-	failed->changed = w->outcome->changed;
-	*w->outcome = *failed;
-	w->outcome->stage = OUTCOME_SENT;
+	failed->type = w->work.outcome.type;
+	failed->changed = w->work.outcome.changed;
+	w->work.outcome = *failed;
+	w->work.outcome.stage = OUTCOME_SENT;
 	return true;
 }
 
 /* Each thread's unfinished entry: the operand reports the cancellation. */
 static void report_leave_entry(struct worker *w, const struct entry *e)
 {
-	if (w->entry == e && w->outcome->stage != OUTCOME_SENT)
-		w->outcome->stage = OUTCOME_NONE;
+	if (w->work.entry == e && w->work.outcome.stage != OUTCOME_SENT)
+		w->work.outcome.stage = OUTCOME_NONE;
 }
 
 int report_failure(struct worker *w, const struct entry *e, const struct fcopy_error *error)
@@ -231,7 +231,7 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 	if (report_is_usual(error) || !t->options->copy.notify)
 		return;
 	struct fcopy_error whole = report_paths(t, e, error, path);
-	report_serialised(t, FCOPY_EVENT_WARNING, &whole, &w->file);
+	report_serialised(t, FCOPY_EVENT_WARNING, &whole, &w->file.report);
 }
 
 void report_not_entered(struct worker *w, const struct entry *e, bool mounted)
@@ -253,10 +253,10 @@ void report_event(void *worker, const struct fcopy_event *event)
 {
 	struct worker *w = worker;
 	char path[PATH_MAX];
-	if (event->kind == FCOPY_EVENT_WARNING && w->entry)
-		report_warning(w, w->entry, event->error);
-	if (event->kind == FCOPY_EVENT_NOT_ATOMIC && w->entry) {
-		entry_path(w->entry, false, path, sizeof(path));
+	if (event->kind == FCOPY_EVENT_WARNING && w->work.entry)
+		report_warning(w, w->work.entry, event->error);
+	if (event->kind == FCOPY_EVENT_NOT_ATOMIC && w->work.entry) {
+		entry_path(w->work.entry, false, path, sizeof(path));
 		report_not_atomic(w->tree, path, event->error->reason);
 	}
 }
@@ -323,11 +323,9 @@ static bool report_refuses_clones(const struct fcopy_report *r)
 
 void report_file(struct worker *w, const struct stat *st, bool complete)
 {
-	const struct fcopy_report *r = &w->file;
-	outcome_take(w->outcome, r, complete);
+	const struct fcopy_report *r = &w->file.report;
+	outcome_take(&w->work.outcome, r, complete);
 	report_add_steps(&w->sum, r->step, r->steps);
-	if (!w->refuses_clones && report_refuses_clones(r)) {
-		w->refuses_clones = true;
-		w->no_clone = st->st_dev;
-	}
+	if (w->clones.is == ANSWER_UNKNOWN && report_refuses_clones(r))
+		w->clones = (struct device_answer){st->st_dev, ANSWER_NO};
 }

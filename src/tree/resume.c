@@ -20,7 +20,7 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 {
 	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct copy c = {.options = &w->options,
-			 .report = &w->file,
+			 .report = &w->file.report,
 			 .src = {.fd = fd, .path = entry_src},
 			 .dst = {.fd = dst, .path = entry_dst}};
 	bool cached, same = false;
@@ -30,7 +30,7 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 		same = equal == st->st_size;
 		close(dst);
 	}
-	w->file.error = (struct fcopy_error){0};
+	w->file.report.error = (struct fcopy_error){0};
 	return same;
 }
 
@@ -175,23 +175,23 @@ static void record_flush(struct worker *w)
 	struct record *r = w->tree->root.record;
 	pthread_mutex_t *lock = &w->tree->lock;
 	if (record_is_eager(w)) {
-		record_write_lines(r, w->record, w->recorded, lock);
+		record_write_lines(r, w->lines.data, w->lines.size, lock);
 	} else {
 		pthread_mutex_lock(lock);
-		record_set_aside(r, w->record, w->recorded);
+		record_set_aside(r, w->lines.data, w->lines.size);
 		pthread_mutex_unlock(lock);
 	}
-	w->recorded = 0;
+	w->lines.size = 0;
 }
 
 static bool record_is_due(const struct worker *w, off_t size)
 {
-	return size >= LARGE_SIZE || io_now() - w->record_began >= PATIENCE;
+	return size >= LARGE_SIZE || io_now() - w->lines.began >= PATIENCE;
 }
 
 bool record_has_rest(const struct worker *w)
 {
-	return w->recorded > 0 && record_is_eager(w);
+	return w->lines.size > 0 && record_is_eager(w);
 }
 
 void record_write_rest(struct worker *w)
@@ -209,32 +209,32 @@ void record_before(struct worker *w, off_t size)
 void record_add(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	if (__atomic_load_n(&w->tree->root.record->part->lost, __ATOMIC_RELAXED) ||
-	    (!w->record && !(w->record = malloc(BUFFER_SIZE))))
+	    (!w->lines.data && !(w->lines.data = malloc(BUFFER_SIZE))))
 		return;
 	const bool eager = record_is_eager(w);
-	if (w->recorded + RAW_ROOM > BUFFER_SIZE)
+	if (w->lines.size + RAW_ROOM > BUFFER_SIZE)
 		record_flush(w);
-	if (eager && w->recorded == 0)
-		w->record_began = io_now();
-	struct raw *x = (void *)(w->record + w->recorded);
+	if (eager && w->lines.size == 0)
+		w->lines.began = io_now();
+	struct raw *x = (void *)(w->lines.data + w->lines.size);
 	char *path = (char *)(x + 1);
 	entry_path_below(e, path, PATH_MAX);
 	const size_t size = strlen(path) + 1;
 	*x = (struct raw){.source = record_source(w->tree->root.record, st),
-			  .when = w->opened,
+			  .when = w->work.opened,
 			  .length = (size + sizeof(size_t) - 1) / sizeof(size_t) * sizeof(size_t)};
-	w->recorded += sizeof(*x) + x->length;
-	if (eager && (w->recorded >= EAGER_SIZE || record_is_due(w, st->st_size)))
+	w->lines.size += sizeof(*x) + x->length;
+	if (eager && (w->lines.size >= EAGER_SIZE || record_is_due(w, st->st_size)))
 		record_flush(w);
 }
 
 void record_leave(struct worker *w)
 {
 	struct record *r = w->tree->root.record;
-	if (!w->record)
+	if (!w->lines.data)
 		return;
 	pthread_mutex_lock(&w->tree->lock);
-	r->buffer[r->buffers++] = (struct record_buffer){w->record, w->recorded};
+	r->buffer[r->buffers++] = (struct record_buffer){w->lines.data, w->lines.size};
 	pthread_mutex_unlock(&w->tree->lock);
 }
 

@@ -99,7 +99,7 @@ bool rivals_have(struct tree *t, const struct directory *d, const char *name)
 static bool rivals_commit_meets(void *worker, const struct stat *st)
 {
 	const struct worker *w = worker;
-	return rivals_are_made_as(w->tree, w->claiming->dir, w->claiming->as, st);
+	return rivals_are_made_as(w->tree, w->work.entry->dir, w->work.entry->as, st);
 }
 
 static bool rivals_is_source(const struct stat *st, void *tree)
@@ -121,10 +121,10 @@ int rivals_is_below_source(struct tree *t, int dir)
 static int rivals_check_target(struct worker *w, const struct entry *e, const struct stat *old)
 {
 	struct tree *t = w->tree;
-	struct fcopy_error *error = &w->file.error;
+	struct fcopy_error *error = &w->file.report.error;
 	const int src = entry_top(e)->src;
 	int dir, r = rivals_is_source(old, t);
-	destination_name(&w->copy.dst, &dir);
+	destination_name(&w->file.copy.dst, &dir);
 	if (r == 0)
 		r = rivals_is_below_source(t, dir);
 	if (r == 0 && !t->root.ground.single && src >= 0)
@@ -226,8 +226,8 @@ static int rivals_check_linked(struct worker *w, const struct entry *e, const st
 	const struct fcopy_tree_options *o = w->tree->options;
 	if (old->st_nlink < 2 || (!o->link_dest && !o->update))
 		return 0;
-	if (destination_is_target(&w->copy.dst))
-		return error_refuse(&w->file.error, entry_dst, EMLINK,
+	if (destination_is_target(&w->file.copy.dst))
+		return error_refuse(&w->file.report.error, entry_dst, EMLINK,
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
@@ -237,7 +237,7 @@ static int rivals_check_linked(struct worker *w, const struct entry *e, const st
 static int rivals_claim_open(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
-	struct endpoint *dst = &w->copy.dst;
+	struct endpoint *dst = &w->file.copy.dst;
 	const struct stat *old = endpoint_old_stat(dst);
 	struct stat new;
 	int r = 0;
@@ -254,7 +254,7 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 	if (dst->st.st_ino)
 		new = dst->st;
 	else if (r == 0 && fstat(dst->fd, &new) < 0)
-		r = error_call(&w->file.error, "fstat", entry_dst, errno);
+		r = error_call(&w->file.report.error, "fstat", entry_dst, errno);
 	if (r != 0 || !S_ISREG(new.st_mode))
 		return r;
 	/* Written through a symlink, or in place under one of its names. */
@@ -272,15 +272,14 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	struct tree *t = w->tree;
 	if (r != 0)
 		return r;
-	w->claiming = e;
-	w->rivals = (struct rivals){rivals_commit_meets, w, &t->claims.lock};
-	w->copy.dst.rivals = &w->rivals;
+	w->file.rivals = (struct rivals){rivals_commit_meets, w, &t->claims.lock};
+	w->file.copy.dst.rivals = &w->file.rivals;
 	r = rivals_claim_open(w, e);
 	if (r == 0)
 		return 0;
-	if (r < 0 && w->file.error.err == 0)
-		error_call(&w->file.error, "open", entry_dst, -r);
-	w->copy.dst.ops->abort(&w->copy.dst);
+	if (r < 0 && w->file.report.error.err == 0)
+		error_call(&w->file.report.error, "open", entry_dst, -r);
+	w->file.copy.dst.ops->abort(&w->file.copy.dst);
 	return r;
 }
 
@@ -435,7 +434,7 @@ static int rivals_report_found(struct worker *w, const struct search *s)
 
 static int rivals_leave(struct worker *w)
 {
-	w->outcome->stage = OUTCOME_NONE;
+	w->work.outcome.stage = OUTCOME_NONE;
 	return -EEXIST;
 }
 

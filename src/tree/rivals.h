@@ -39,8 +39,8 @@ void rivals_give_back(struct tree *, const struct stat *);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
 int rivals_is_below_source(struct tree *, int dir);
 /* Of the worker's copy, after destination_open_place() returned r: claims the file that it replaces
- * and the new one. Returns r; or RESULT_RIVAL, or -errno with the failure in w->file.error; then
- * the destination is closed. */
+ * and the new one. Returns r; or RESULT_RIVAL, or -errno with the failure in w->file.report.error;
+ * then the destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);
 
 /* Is it what one of several operands names? Then no copy changes it, whatever their order. */

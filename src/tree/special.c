@@ -86,9 +86,9 @@ static int special_complete(int dir, const char *name, void *arg, struct failure
 {
 	const struct special *s = arg;
 	struct worker *w = s->w;
-	if (w->tracks) {
+	if (w->work.tracks) {
 		int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		w->made = identity_of(fd); /* of -1: unknown */
+		w->work.made = identity_of(fd); /* of -1: unknown */
 		io_close(fd);
 	}
 	fail_at(fail, NULL); /* it is reported */
@@ -136,15 +136,15 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 			 struct failure *fail)
 {
 	struct tree *t = w->tree;
-	int r = w->decision.replaces ? -EEXIST : special_make(w, e, st, false, fail);
+	int r = w->work.decision.replaces ? -EEXIST : special_make(w, e, st, false, fail);
 	if (r == -EEXIST && t->root.ground.exclusive)
 		return fail_if(fail, special_take(w, e, st), NULL);
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, st, false, fail);
-	if (r == -EEXIST && (w->decision.exact || facts_are_old(w)) &&
+	if (r == -EEXIST && (w->work.decision.exact || facts_are_old(&w->work)) &&
 	    rivals_have(t, e->dir, e->as))
 		return RESULT_RIVAL;
-	if (r == -EEXIST && (facts_are_old(w) || !facts_still_allow(w, e)))
+	if (r == -EEXIST && (facts_are_old(&w->work) || !facts_still_allow(&w->work.decision, e)))
 		return RESULT_TAKEN;
 	if (r == -EEXIST)
 		r = special_make(w, e, st, true, fail);
@@ -227,7 +227,7 @@ static int symbolic_link_complete(int dir, const char *name, void *arg, struct f
 static bool symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	const bool replace = w->decision.replaces;
+	const bool replace = w->work.decision.replaces;
 	char target[PATH_MAX];
 	struct failure fail = {.call = "symlink"};
 	struct special l = {.w = w, .e = e, .st = st, .target = target, .fail = &fail};
@@ -245,12 +245,12 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	rivals_unlock(w->tree);
 	if (rival)
 		rivals_report(w, e);
-	else if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(w)))
+	else if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(&w->work)))
 		return false;
 	else if (r < 0 && fail.call)
 		report_call(w, e, fail.call, entry_dst, -r);
 	else if (r == 0)
-		w->outcome->type = S_IFLNK;
+		w->work.outcome.type = S_IFLNK;
 	return true;
 }
 
@@ -281,9 +281,9 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 /* Is the open file what was looked at? In a new directory, another entry may have made it. */
 static bool attributes_are_for(const struct worker *w, const struct stat *now)
 {
-	const struct facts *f = &w->facts;
+	const struct facts *f = &w->work.facts;
 	return S_ISREG(now->st_mode) &&
-	       (!f->looked || (f->exists && !w->decision.clears && same_inode(&f->old, now)));
+	       (!f->looked || (f->exists && !w->work.decision.clears && same_inode(&f->old, now)));
 }
 
 /* Returns false if something else than was looked at has the name. */
@@ -301,7 +301,8 @@ static bool attributes_only_once(struct worker *w, const struct entry *e, int sr
 	}
 	if (!made && fstat(fd, &now) < 0)
 		report_call(w, e, "fstat", entry_dst, errno);
-	else if (!made && (!attributes_are_for(w, &now) || !facts_allow(w, e, &now)))
+	else if (!made &&
+		 (!attributes_are_for(w, &now) || !facts_allow(&w->work.decision, e, &now)))
 		known = false;
 	else
 		preserve_open(w, e, src, fd, st);

@@ -37,6 +37,7 @@
 #include <pthread.h>
 
 struct tree;
+struct waiter;
 struct worker;
 
 /* Which inode it is; dev 0: unknown. */
@@ -160,39 +161,60 @@ static inline struct directory *entry_top(const struct entry *e)
 #define ENTRY(in, of)                                                                              \
 	((const struct entry){.dir = (struct directory *)(in), .name = (of), .as = (of)})
 
+/* The entry at work: how far its copy is known. entry_copy() sets `entry` and `outcome`; the others
+ * are those of this entry from the function on that finds them, which is called in this order. */
+struct entry_work {
+	const struct entry *entry; /* NULL: none */
+	struct outcome outcome;
+	struct place place;          /* its name in DST, once it was looked up ... */
+	struct fcopy_error unusable; /* ... why no file can be written to that ... */
+	struct facts facts;          /* ... and what follows from that and from SRC: */
+	struct decision decision;    /* what is to be done with it */
+	struct displaced *displaced; /* ... and the backup of what it replaces */
+	bool tracks;            /* another user may exchange its copy before a link to it is made */
+	struct identity made;   /* ... so this is the copy; known: if it is tracked, or was left */
+	struct timespec opened; /* with a record: when the source of the file was */
+	struct waiter *waits;   /* other names of its inode, which are copied next */
+};
+
+/* What the copies of files need, one after the other. The buffer of `copy` stays from file to file.
+ */
+struct file_work {
+	struct copy copy;
+	struct fcopy_report report;
+	struct helpers helpers; /* with a large file */
+	struct helped helped;
+	struct rivals rivals; /* in a merge */
+};
+
+/* What file systems have answered, of the last one that was asked. */
+struct device_answer {
+	dev_t dev;
+	enum answer is; /* ANSWER_UNKNOWN: none was asked */
+};
+
+/* One thread. */
 struct worker {
 	struct tree *tree;
-	const struct entry *entry;    /* the one at work; for messages */
-	struct outcome *outcome;      /* ... and what was done with it */
-	struct place place;           /* ... and its name in DST, once it was looked up ... */
-	struct fcopy_error unusable;  /* ... why no file can be written to that ... */
-	struct facts facts;           /* ... and what follows from that and from SRC: */
-	struct decision decision;     /* what is to be done with it */
-	struct displaced *displaced;  /* ... and the backup of what it replaces */
-	struct fcopy_tree_report sum; /* counts and steps only */
+	unsigned number;              /* 0: the thread that called threads_run */
 	struct fcopy_options options; /* of each file */
-	struct timespec opened;       /* when the source of the file was */
-	char *record;                 /* of resume.c */
-	size_t recorded;              /* bytes in it */
-	double record_began;          /* with --resume: io_now() at the first of them */
-	void *list;                   /* of a shared copy: what it lists */
-	bool tracks; /* note the identity of the copy: another user may exchange it before a link */
-	struct identity made;             /* ... here */
-	struct private_directory aside;   /* of aside.c */
-	const struct directory *aside_of; /* where it is; NULL: there is none */
-	dev_t no_clone;                   /* FICLONE was refused for files of this file system */
-	bool refuses_clones;
-	dev_t asked_exact;       /* SYSTEM_LOCAL was asked for files of this file system ... */
-	bool is_asked, is_exact; /* ... and its answer */
-	struct copy copy;        /* its buffer stays from file to file */
-	struct helpers helpers;  /* of its large files */
-	struct helped helped;
-	struct rivals rivals;         /* of the copy, in a merge */
-	const struct entry *claiming; /* ... and its entry */
-	struct fcopy_report file;
-	unsigned left;   /* names that it could share with other threads */
-	struct item own; /* of pool.c: this thread's next one; dir NULL: none */
-	unsigned number; /* 0: the thread that called threads_run */
+	struct entry_work work;
+	struct file_work file;
+	struct fcopy_tree_report sum; /* counts and steps only */
+	struct {
+		char *data;
+		size_t size;
+		double began; /* with --resume: io_now() at the first of them */
+	} lines;              /* of resume.c: what the journal is to get */
+	void *list;           /* of a shared copy: what it lists */
+	struct {
+		struct private_directory in;
+		const struct directory *of; /* where it is; NULL: there is none */
+	} aside;                            /* of aside.c */
+	struct device_answer clones;        /* NO: FICLONE was refused for files of this device */
+	struct device_answer local;         /* has the source SYSTEM_LOCAL? */
+	unsigned left;                      /* names that it could share with other threads */
+	struct item own;                    /* of pool.c: its next one; dir NULL: none */
 	struct worker_time time;
 };
 

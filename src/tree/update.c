@@ -112,7 +112,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	bool equal = equal_attributes(&w->tree->equal, src, st, dst, old, preserve);
 	if (src != fd)
 		close(src);
-	w->outcome->action = FCOPY_ACTION_UNCHANGED;
+	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
 	if (equal)
 		return 1;
 	/* Of what a symlink in DST leads to, no attribute is set: the copy decides whether to
@@ -122,7 +122,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	    !same_inode(&named, old))
 		return 0;
 	if (w->tree->options->dry_run) {
-		w->outcome->action = FCOPY_ACTION_REPAIRED;
+		w->work.outcome.action = FCOPY_ACTION_REPAIRED;
 		return 1;
 	}
 	int again = update_reopen(dst);
@@ -132,14 +132,14 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	int lost = preserve_open(w, e, fd, again, st);
 	/* Not what was tried: a time or an owner may be one that DST cannot store. */
 	if (lost == 0 && (fstat(again, &named) < 0 || attributes_sum(again, &named) != sum))
-		w->outcome->action = FCOPY_ACTION_REPAIRED;
+		w->work.outcome.action = FCOPY_ACTION_REPAIRED;
 	close(again);
 	return lost < 0 ? lost : 1;
 }
 
 int update_is_equal(struct worker *w, const struct entry *e, int fd, int *dst)
 {
-	struct facts *f = &w->facts;
+	struct facts *f = &w->work.facts;
 	const struct stat *compared = decide_compared(&w->tree->root.ground, f, w->tree->options);
 	const bool follow = compared == &f->target && !w->tree->root.compares;
 	struct stat *old = compared == &f->target ? &f->target : &f->old;
@@ -157,7 +157,7 @@ int update_is_equal(struct worker *w, const struct entry *e, int fd, int *dst)
 
 int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 {
-	const struct stat *st = &w->facts.src;
+	const struct stat *st = &w->work.facts.src;
 	struct stat old;
 	int r = fstat(dst, &old) < 0 ? report_call(w, e, "fstat", entry_dst, errno)
 				     : update_repair(w, e, fd, st, dst, &old);
@@ -166,12 +166,12 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 	if (r > 0 && !links_may_exist(w, st) && !rivals_keep(w->tree, e, &old))
 		r = rivals_report(w, e);
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
-		w->made = identity_of(dst);
+		w->work.made = identity_of(dst);
 	if (r == 0)
-		w->outcome->action = FCOPY_ACTION_COPIED;
+		w->work.outcome.action = FCOPY_ACTION_COPIED;
 	/* The earlier run may have been killed before it removed its part. */
 	if (r > 0 && w->options.resume && S_ISREG(st->st_mode) && !w->tree->options->dry_run)
-		part_remove(w->place.dir, w->place.name, fd, st);
+		part_remove(w->work.place.dir, w->work.place.name, fd, st);
 	close(dst);
 	return r;
 }
@@ -181,17 +181,17 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 bool update_is_untouched(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	const struct stat *dst = &w->place.st;
+	const struct stat *dst = &w->work.place.st;
 	struct fcopy_error error;
 	struct stat src;
 	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || mirror_doubts(&w->tree->mirror) ||
 	    e->dir->state != DIRECTORY_OLD ||
 	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	if (place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &error) < 0)
-		place_close(&w->place);
-	w->place.dev = e->dir->dst_inode.dev;
-	if (!w->place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
+	if (place_borrow(&w->work.place, e->dir->dst, e->as, entry_dst, &error) < 0)
+		place_close(&w->work.place);
+	w->work.place.dev = e->dir->dst_inode.dev;
+	if (!w->work.place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
 	    src.st_size != dst->st_size || links_may_exist(w, &src) ||
 	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))
 		return false;
@@ -203,20 +203,20 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	    !(xattr_lacks(e->dir->src, e->name, e->follow) &&
 	      xattr_lacks(e->dir->dst, e->as, false)))
 		return false;
-	w->facts = (struct facts){.looked = true,
-				  .exists = true,
-				  .src = src,
-				  .old = *dst,
-				  .old_output = same_output(&o->copy, dst),
-				  .content = CONTENT_EQUAL};
-	w->decision = decide(&w->tree->root.ground, &w->facts, o);
-	if (w->decision.act != ACT_LEAVE)
+	w->work.facts = (struct facts){.looked = true,
+				       .exists = true,
+				       .src = src,
+				       .old = *dst,
+				       .old_output = same_output(&o->copy, dst),
+				       .content = CONTENT_EQUAL};
+	w->work.decision = decide(&w->tree->root.ground, &w->work.facts, o);
+	if (w->work.decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
 	if (!rivals_keep(w->tree, e, dst))
 		return false;
-	w->outcome->action = FCOPY_ACTION_UNCHANGED;
-	w->outcome->type = S_IFREG;
+	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
+	w->work.outcome.type = S_IFREG;
 	return true;
 }
 
@@ -296,13 +296,13 @@ int link_dest_find(const struct worker *w, const struct entry *e, int fd, const 
 
 bool link_dest_is_made(struct worker *w, const struct entry *e, int fd)
 {
-	const struct facts *f = &w->facts;
+	const struct facts *f = &w->work.facts;
 	struct stat earlier;
 	const int found = e->dir->link < 0 || fd < 0 ? -1 : link_dest_find(w, e, fd, &f->src);
 	const bool made = found >= 0 && fstat(found, &earlier) == 0 &&
 			  same_inode(&earlier, &f->old);
 	if (made && links_may_exist(w, &f->src)) /* another name may become a link to it */
-		w->made = identity_of(found);
+		w->work.made = identity_of(found);
 	io_close(found);
 	if (made)
 		rivals_note_linked(w, e, &f->old, false);

@@ -313,11 +313,11 @@ static void run_large(struct worker *w, const struct item *item)
 		return;
 	pool_push(w, (struct item){.dir = &pooled[1]});
 	pool_wake(w->tree, false);
-	assert_int_equal(ranges_run(&engine, &t, 1, false, &w->helpers), 0);
+	assert_int_equal(ranges_run(&engine, &t, 1, false, &w->file.helpers), 0);
 	assert_int_equal(t.offset, t.end);
 	assert_int_equal(t.threads, HELPING);
 	assert_int_equal(copied, PIECES);
-	assert_int_equal(w->helped.helpers, 0);
+	assert_int_equal(w->file.helped.helpers, 0);
 	assert_null(w->tree->pool.files);
 	pool_push(w, (struct item){.dir = &pooled[2]});
 }
