@@ -130,7 +130,7 @@ static bool entries_take(struct worker *w, const struct entry *e, int fd, const 
 /* A directory is complete when it is entered: what is listed in it has other lines. */
 static void entries_copy_one(struct worker *w, const struct entry *e)
 {
-	struct shard_tree *s = w->tree->sharing;
+	struct shard_tree *s = w->tree->share.state;
 	struct line *l = line_of(e);
 	struct outcome o = {.stage = OUTCOME_NONE};
 	if (!entries_end(s))
@@ -155,7 +155,7 @@ static int entries_mark(struct shard_tree *s)
 /* If an entry is not what was listed, the job starts over, or is refused. */
 static bool entries_are_stopped(const struct shard_tree *s)
 {
-	return entries_end(s) || __atomic_load_n(&s->root.tree->differs, __ATOMIC_RELAXED);
+	return entries_end(s) || __atomic_load_n(&s->root.tree->share.differs, __ATOMIC_RELAXED);
 }
 
 static int work_read(struct work *k, unsigned chunk, bool again)
@@ -235,7 +235,7 @@ static bool entries_wait(struct shard_tree *s, double *since)
 
 static struct listed *entries_next(struct worker *w)
 {
-	struct shard_tree *s = w->tree->sharing;
+	struct shard_tree *s = w->tree->share.state;
 	double since = 0;
 	const struct work *k;
 	do
@@ -253,12 +253,12 @@ int entries_copy(struct shard_tree *s)
 	int r = shard_walk(s, &chunks, NULL, false);
 	/* The walk has not met a line, and nothing was reported: the way to it is another one. */
 	if (s->working && t->root.failures == failures && !entries_are_stopped(s))
-		t->differs = true;
+		t->share.differs = true;
 	while (s->working)
 		work_end(&s->working);
 	if (r == 0)
 		r = s->error.err ? -s->error.err : s->failed;
-	if (r == 0 && s->job.claims > 0 && !t->differs)
+	if (r == 0 && s->job.claims > 0 && !t->share.differs)
 		r = entries_mark(s);
 	if (r == 0 && tree_stopped(t))
 		return t->stop ? t->stop : -EINTR;
@@ -267,7 +267,7 @@ int entries_copy(struct shard_tree *s)
 
 static struct listed *check_next(struct worker *w)
 {
-	struct shard_tree *s = w->tree->sharing;
+	struct shard_tree *s = w->tree->share.state;
 	struct work *k = NULL;
 	pthread_mutex_lock(&s->lock);
 	if (!entries_are_stopped(s) && s->checked < s->job.chunks)
@@ -280,7 +280,7 @@ static struct listed *check_next(struct worker *w)
  * these lines. */
 static void check_line(struct worker *w, const struct entry *e)
 {
-	struct shard_tree *s = w->tree->sharing;
+	struct shard_tree *s = w->tree->share.state;
 	const struct line *l = line_of(e);
 	struct stat st;
 	int new = 1;
@@ -327,7 +327,7 @@ int entries_check(struct shard_tree *s)
 		return t->stop ? t->stop : -EINTR;
 	if (r == 0 && t->root.failures > failures)
 		return -EIO;
-	return r == 0 && t->root.doubt != DOUBT_NONE && !t->differs
+	return r == 0 && t->root.doubt != DOUBT_NONE && !t->share.differs
 		   ? job_refuse_part(&s->job, "its .fcopy-part was changed by something else")
 		   : r;
 }
@@ -369,12 +369,12 @@ int shard_walk(struct shard_tree *s, const struct batches *batches, struct line 
 	t->root.dst = inode_of(&st);
 	t->root.ground = s->ground;
 	t->root.ground.share = !ends;
-	t->sharing = s;
-	t->batches = batches;
+	t->share.state = s;
+	t->share.batches = batches;
 	d->list = root ? &root->entry : NULL;
 	d->rest = root ? root->entry.below : NULL;
 	walk_tree(t, d);
-	t->batches = NULL;
+	t->share.batches = NULL;
 	path_free(d);
 	return 0;
 }

@@ -119,7 +119,7 @@ static int path_open_copy(const struct shard_tree *s, const char *path)
 /* Where a file cannot have another name, it is copied once more. */
 static void finish_link(struct worker *w, const struct entry *e)
 {
-	const struct shard_tree *s = w->tree->sharing;
+	const struct shard_tree *s = w->tree->share.state;
 	const char *from = line_of(e)->from, *name = finish_split(&from);
 	struct failure fail = {.call = "open"};
 	const struct entry other = {
@@ -262,7 +262,7 @@ static int finish_all(struct shard_tree *s, struct finish *f)
 	/* The look at each copy may have made directories accessible. */
 	if (r == 0 && t->root.doubt != DOUBT_NONE && !all && (r = entries_check(s)) == 0)
 		r = finish_walk(s, &f->directories, true);
-	return r == 0 && t->differs ? job_refuse_source(&s->job) : r;
+	return r == 0 && t->share.differs ? job_refuse_source(&s->job) : r;
 }
 
 int finish_tree(struct shard_tree *s)

@@ -204,7 +204,7 @@ static void buffer_add(struct lister *l, struct buffer *b, char kind, const char
 
 static struct lister *lister_of(const struct worker *w)
 {
-	return w->tree->sharing;
+	return w->tree->share.state;
 }
 
 /* Is it listed already? What is listed with other attributes has changed since. */
@@ -215,7 +215,7 @@ static bool list_knows(struct lister *l, char kind, const char *path, off_t firs
 	if (!k)
 		return false;
 	if (k->value != list_hash_entry(path, kind, first, st))
-		__atomic_store_n(&l->tree->differs, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&l->tree->share.differs, true, __ATOMIC_RELAXED);
 	if (!__atomic_exchange_n(&k->mark, true, __ATOMIC_RELAXED))
 		__atomic_sub_fetch(&l->unseen, 1, __ATOMIC_RELAXED);
 	return true;
@@ -379,8 +379,8 @@ static int list_end(struct lister *l)
 	if (r == 0 && tree_stopped(l->tree))
 		return job_fail(j, NULL, "malloc", ENOMEM);
 	if (l->unseen > 0) /* an entry that is listed is gone */
-		l->tree->differs = true;
-	if (r < 0 || l->tree->differs)
+		l->tree->share.differs = true;
+	if (r < 0 || l->tree->share.differs)
 		return r;
 	buffer_write(l, l->last, PART_SHARE "links");
 	if (l->result < 0)
@@ -450,7 +450,7 @@ static int list_walk(struct lister *l, const struct operand *from, int dst)
 	d->dst_path = t->report->dst;
 	const uint64_t failures = t->root.failures;
 	t->root.ground = (struct ground){.fresh = true, .lists = true, .share = true};
-	t->sharing = l;
+	t->share.state = l;
 	walk_tree(t, d);
 	close(src);
 	d->src = -1;

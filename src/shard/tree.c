@@ -18,7 +18,7 @@
 static uint64_t tree_agreed(const struct tree *t)
 {
 	const struct fcopy_tree_options *o = t->options;
-	return o->copy.preserve | job_umask(&o->copy, t->umask) |
+	return o->copy.preserve | job_umask(&o->copy, t->known.umask) |
 	       (uint64_t)o->copy.default_mode << 7 | (uint64_t)o->hard_links << 8 |
 	       (uint64_t)o->follow << 9 | (uint64_t)o->one_file_system << 11;
 }
@@ -26,7 +26,7 @@ static uint64_t tree_agreed(const struct tree *t)
 static int tree_check(struct job *j)
 {
 	struct shard_tree *s = j->owner;
-	struct storage *storage = s->root.tree->storage;
+	struct storage *storage = s->root.tree->known.storage;
 	if (j->exists)
 		return error_refuse_operand(j->error, j->path, EEXIST,
 					    "exists: shards only make a new tree",
@@ -76,9 +76,9 @@ static int tree_open(struct shard_tree *s)
 	    .fresh = true,
 	    .separate = true,
 	    .flush = flush_find(t, s->root.dst, true),
-	    .withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst))};
+	    .withheld = 0700 & (t->known.umask | ~permissions_left(t, s->root.dst))};
 	s->job.synced = t->root.ground.flush != FLUSH_EACH;
-	t->differs = false;
+	t->share.differs = false;
 	return 0;
 }
 
@@ -99,7 +99,7 @@ static int tree_list(struct shard_tree *s)
 	r = job_look(j);
 	if (r == 0 && !j->listed &&
 	    (r = list_make(s->root.tree, j, s->root.from, s->root.dst)) == 0 &&
-	    !s->root.tree->differs && (r = job_end_list(j, fd)) == 0)
+	    !s->root.tree->share.differs && (r = job_end_list(j, fd)) == 0)
 		r = job_look(j);
 	close(fd);
 	return r;
@@ -113,16 +113,17 @@ static int tree_copy(struct job *j)
 	if (r != 0)
 		return r;
 	double start = io_now();
-	for (int tries = 0; r == 0 && !t->differs; tries++) {
+	for (int tries = 0; r == 0 && !t->share.differs; tries++) {
 		r = j->listed ? 0 : tree_list(s);
-		if (r == 0 && !t->differs)
+		if (r == 0 && !t->share.differs)
 			r = entries_copy(s);
 		if (j->listed)
 			break;
 	}
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	tree_close(s);
-	return t->differs && (r == 0 || r == -EIO) && t->root.failures == 0 ? job_differs(j) : r;
+	return t->share.differs && (r == 0 || r == -EIO) && t->root.failures == 0 ? job_differs(j)
+										  : r;
 }
 
 static int tree_commit(struct job *j)
@@ -192,10 +193,10 @@ static int shard_copy_root(struct tree *t, const struct operand *from, const str
 {
 	struct shard_tree s;
 	t->root.ground = (struct ground){.fresh = true}; /* of a walk that only lists */
-	t->differs = false;
+	t->share.differs = false;
 	t->root.failures = 0;
 	t->root.src.dev = from->place.st.st_dev;
-	t->umask = temporary_umask();
+	t->known.umask = temporary_umask();
 	int r = tree_begin(&s, t, from, to);
 	if (r == 0)
 		r = root_check_inside(&s.root, to->place.dir);

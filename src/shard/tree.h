@@ -82,7 +82,7 @@ int list_add(struct worker *, const struct entry *, const struct stat *);
 void list_leave(struct worker *);
 
 /* Walks the source and writes the list. The caller has claimed that. Returns 0; or -errno, reported
- * or recorded in the job; t->differs: the source is not what is listed already. */
+ * or recorded in the job; t->share.differs: the source is not what is listed already. */
 int list_make(struct tree *, struct job *, const struct operand *from, int dst);
 /* A sum of what a walk finds; writes nothing. */
 int list_sum(struct tree *, const struct operand *from, uint64_t *sum);

@@ -39,7 +39,8 @@ bool aside_is_possible(struct tree *t, struct directory *d)
 {
 	enum answer moves = __atomic_load_n(&d->moves, __ATOMIC_RELAXED);
 	if (moves == ANSWER_UNKNOWN) {
-		moves = answer_of(storage_can(t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES));
+		moves = answer_of(
+		    storage_can(t->known.storage, d->dst, STORAGE_RENAMES_DIRECTORIES));
 		__atomic_store_n(&d->moves, moves, __ATOMIC_RELAXED);
 	}
 	return moves == ANSWER_YES;
@@ -147,7 +148,7 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 			 .found = old,
 			 .backup = old && w->work.decision.backup ? &w->work.displaced->backup
 								  : NULL,
-			 .storage = w->tree->storage};
+			 .storage = w->tree->known.storage};
 	int r;
 	s.how = slot_choose(&s.is);
 	do {

@@ -138,7 +138,7 @@ static void *census_run(void *arg)
 struct census *census_start(const struct tree *t, const struct directory *root)
 {
 	const struct fcopy_progress *p = t->options->copy.progress;
-	if (!p || !p->wants_total || t->filter || t->shared ||
+	if (!p || !p->wants_total || t->filter || t->share.by ||
 	    t->options->follow == FCOPY_FOLLOW_ALWAYS)
 		return NULL;
 	struct census *c = calloc(1, sizeof(*c));

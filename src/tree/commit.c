@@ -237,7 +237,7 @@ static int commit_flush(struct building *r)
 	double start = io_now();
 	copy_tree_phase(r->tree->options->copy.progress, FCOPY_PHASE_FSYNC);
 	struct failure fail = {.call = "syncfs"};
-	const bool durable = r->tree->options->copy.fsync || r->tree->shared;
+	const bool durable = r->tree->options->copy.fsync || r->tree->share.by;
 	int result = durable ? flush_tree(r->dst, r->tree->root.ground.flush == FLUSH_EACH, &fail)
 			     : system_sync(r->dst);
 	if (result < 0)
@@ -250,7 +250,7 @@ static int commit_flush(struct building *r)
  * of NFS can have the name cached that another client has just renamed. */
 static int commit_fail_rename(const struct building *r, int err)
 {
-	if ((err == ENOENT || err == ESTALE) && r->tree->shared)
+	if ((err == ENOENT || err == ESTALE) && r->tree->share.by)
 		return -ENOENT;
 	if (err != EEXIST && err != ENOTEMPTY)
 		return root_fail(r, "rename", err);
@@ -272,7 +272,7 @@ static int commit_check_part(const struct building *r)
 int commit_root(struct building *r, struct directory *d, struct outcome *o)
 {
 	struct tree *t = r->tree;
-	const bool durable = t->options->copy.fsync || t->shared;
+	const bool durable = t->options->copy.fsync || t->share.by;
 	int result = commit_set_attributes(r, d, o);
 	admit_end(t, d);
 	/* With --resume, too: a power cut must not leave a tree with its name, but without its

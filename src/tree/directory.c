@@ -107,8 +107,10 @@ void directory_warn_mode(struct worker *w, struct directory *d, int err)
 static bool directory_differs(struct tree *t, const struct directory *d, const struct stat *old,
 			      unsigned preserve)
 {
-	preserve &= equal_preserves(&t->equal, d->dst, &d->st, old, t->options->copy.preserve);
-	return preserve && !equal_attributes(&t->equal, d->src, &d->st, d->dst, old, preserve);
+	preserve &= equal_preserves(&t->known.equal, d->dst, &d->st, old,
+				    t->options->copy.preserve);
+	return preserve &&
+	       !equal_attributes(&t->known.equal, d->src, &d->st, d->dst, old, preserve);
 }
 
 struct outcome directory_outcome(struct tree *t, const struct directory *d)
@@ -185,7 +187,7 @@ static bool directory_is_exact(const struct directory *d)
 
 bool flush_needs_each(const struct tree *t, int dst)
 {
-	return (t->options->copy.fsync || t->shared) && system_has(dst, SYSTEM_BLIND);
+	return (t->options->copy.fsync || t->share.by) && system_has(dst, SYSTEM_BLIND);
 }
 
 enum flushing flush_find(const struct tree *t, int dst, bool whole)
@@ -296,7 +298,7 @@ static void directory_complete(struct worker *w, struct directory *d)
 	const bool dry = w->tree->options->dry_run, whole = !w->tree->root.ground.share;
 	bool old = d->state == DIRECTORY_RESUMED; /* stale names may make the number equal */
 	bool stale = (old || w->tree->root.ground.journal) && !tree_stopped(w->tree) &&
-		     !w->tree->batches && (old || !directory_is_exact(d));
+		     !w->tree->share.batches && (old || !directory_is_exact(d));
 	if (stale)
 		prune_directory(w, d);
 	if (whole && d->list && !d->list->ended && !tree_stopped(w->tree))

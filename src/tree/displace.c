@@ -304,7 +304,7 @@ static bool displace_type(struct worker *w, const struct entry *e, struct displa
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISDIR(old.st_mode) && !written &&
 	     (t->options->dry_run ||
-	      storage_can(t->storage, e->dir->dst, STORAGE_REPLACES_FILES)))) {
+	      storage_can(t->known.storage, e->dir->dst, STORAGE_REPLACES_FILES)))) {
 		const bool shared = rivals_share(t, e);
 		if (shared)
 			rivals_report(w, e);

@@ -190,12 +190,12 @@ static int directory_make_new(struct worker *w, const struct entry *e, const str
 	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, fail.call, entry_dst, -r);
 	/* That of another process may not have its rights yet, or those that its source has. */
-	const bool lacks = t->shared || (*fresh && t->root.ground.withheld);
+	const bool lacks = t->share.by || (*fresh && t->root.ground.withheld);
 	if (lacks && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
 	int fd = directory_open_old(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
-	if (fd < 0 && t->shared && (errno == ENOTDIR || errno == ELOOP) &&
+	if (fd < 0 && t->share.by && (errno == ENOTDIR || errno == ELOOP) &&
 	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
 		fd = directory_open(t, dir, e->as);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
@@ -289,7 +289,7 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 		return "leads into SRC: nothing in it is changed";
 	if (st->st_dev == e->dir->dst_inode.dev && system_is_mount_root(dst) <= 0)
 		return NULL;
-	return inside_by_mount(t->mounts, entry_top(e)->src, dst, false)
+	return inside_by_mount(t->known.mounts, entry_top(e)->src, dst, false)
 		   ? "is a mount point of what is inside SRC: nothing in it is changed"
 		   : NULL;
 }
@@ -376,7 +376,7 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	if (!e->listed)
 		report_not_entered(w, e, true);
 	if (w->tree->root.ground.lists)
-		(void)w->tree->shared->list(w, e, &st);
+		(void)w->tree->share.by->list(w, e, &st);
 	else
 		fd = directory_make(w, e, &st, &fresh);
 	w->work.outcome.replaced = !fresh;

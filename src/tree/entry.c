@@ -65,7 +65,7 @@ static bool entry_differs(struct worker *w, const struct entry *e, const struct 
 {
 	if (!e->listed || (st && entry_is_listed(e->listed, st)))
 		return false;
-	__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->tree->share.differs, true, __ATOMIC_RELAXED);
 	w->work.outcome.stage = OUTCOME_NONE;
 	return true;
 }
@@ -218,14 +218,14 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		report_refusal(w, e, entry_src, EISDIR,
 			       "was replaced by a directory during the copy");
 	} else if (directory && w->tree->root.ground.lists &&
-		   w->tree->shared->list(w, e, &st) < 0) {
+		   w->tree->share.by->list(w, e, &st) < 0) {
 		close(fd);
 	} else if (directory) {
 		directory_enter(w, e, fd, &st);
 	} else if (!S_ISREG(st.st_mode)) {
 		close(fd);
 		entry_copy_inode(w, e, -1, &st);
-	} else if (!e->listed || !w->tree->batches->take(w, e, fd, &st)) {
+	} else if (!e->listed || !w->tree->share.batches->take(w, e, fd, &st)) {
 		entry_copy_inode(w, e, fd, &st);
 	}
 }
@@ -300,7 +300,7 @@ static bool entry_look(struct worker *w, const struct entry *e, bool links)
 	if (S_ISDIR(st.st_mode))
 		return true;
 	if (w->tree->root.ground.lists)
-		(void)w->tree->shared->list(w, e, &st);
+		(void)w->tree->share.by->list(w, e, &st);
 	else if (S_ISREG(st.st_mode) && !links)
 		return true;
 	else

@@ -137,7 +137,7 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 		facts_find_path(e, f);
 	if (o->link)
 		f->src_output = same_output(&o->copy, st);
-	if (e->dir->state != DIRECTORY_OLD || e->dir->dst < 0 || t->shared)
+	if (e->dir->state != DIRECTORY_OLD || e->dir->dst < 0 || t->share.by)
 		return;
 	facts_find_old(w, e, f);
 	if (!f->exists)

@@ -38,11 +38,11 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 				      .last = t->root.last,
 				      .within = t->root.within,
 				      .compares = r->committed ? COMPARES_BELOW : COMPARES_ALL},
-			     .umask = t->umask,
-			     .storage = t->storage,
-			     .equal = t->equal,
+			     .known = {.storage = t->known.storage,
+				       .equal = t->known.equal,
+				       .mounts = t->known.mounts,
+				       .umask = t->known.umask},
 			     .links = links ? links_new() : NULL,
-			     .mounts = t->mounts,
 			     .claims = CLAIMS_EMPTY};
 	struct building rehearsed = *r;
 	const bool each = !o.dry_run && flush_needs_each(t, r->dst);
@@ -63,7 +63,7 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 			      outcome_sum(found->count, SUM_CHANGES) == 0;
 	links_free(other.links);
 	claims_free(&other.claims);
-	t->equal.left_out |= other.equal.left_out;
+	t->known.equal.left_out |= other.known.equal.left_out;
 	if (err)
 		return root_fail(r, "fcntl(F_DUPFD)", err);
 	return tree_is_cancelled(t) ? -EINTR : complete;
@@ -87,8 +87,8 @@ static int finished_compare(const struct building *r)
 	struct fcopy_tree_report found;
 	/* Asked below, its answer would change the times of a directory that is compared. */
 	if (!o->dry_run) {
-		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_MODES);
-		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
+		(void)storage_stores(t->known.storage, r->to->place.dir, STORAGE_CHANGES_MODES);
+		(void)storage_stores(t->known.storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
 	}
 	int complete = finished_walk(r, o->hard_links, &found);
 	const uint64_t unlinked = found.count[FCOPY_COUNT_HARD_LINKS];

@@ -197,7 +197,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	if (r == 0)
 		return RESULT_NEW;
 	rivals_lock(w->tree);
-	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->shared))
+	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->share.by))
 		r = hard_link_continue(w, e, o, fail);
 	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
 		r = RESULT_RIVAL;

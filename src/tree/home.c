@@ -106,7 +106,7 @@ static int home_make(struct building *r, mode_t mode)
 	struct stat st;
 	const int home = r->slot.home;
 	const bool moves = !hidden && fstat(home, &st) == 0 && private_is_shared(&st) &&
-			   storage_can(r->tree->storage, home, STORAGE_RENAMES_DIRECTORIES);
+			   storage_can(r->tree->known.storage, home, STORAGE_RENAMES_DIRECTORIES);
 	struct failure fail;
 	mode_t left;
 	struct raising x = {.mode = (mode & 01777) | 0700,

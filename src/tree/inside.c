@@ -165,7 +165,7 @@ static bool inside_is_excluded(const struct building *r)
 	const ssize_t n = readlink(io_proc_path(r->from->fd).text, src, sizeof(src));
 	const ssize_t m = readlink(io_proc_path(to->dir).text, dst, sizeof(dst));
 	const size_t length = strlen(to->name);
-	if (!r->tree->filter || r->tree->shared || n <= 1 || m < n || length == 0 ||
+	if (!r->tree->filter || r->tree->share.by || n <= 1 || m < n || length == 0 ||
 	    (size_t)m + length + 2 > sizeof(dst) || memcmp(src, dst, (size_t)n) != 0)
 		return false;
 	dst[m] = '/';
@@ -190,7 +190,7 @@ int root_check_inside(const struct building *r, int dir)
 	struct failure fail;
 	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
 		return 0; /* of what is mounted there, the copy has only the mount point */
-	bool bound = inside_by_mount(r->tree->mounts, r->from->fd, dir, one);
+	bool bound = inside_by_mount(r->tree->known.mounts, r->from->fd, dir, one);
 	int result = inside_is_below(dir, r->from->place.st, &fail);
 	if ((result == 1 || bound) && inside_is_excluded(r)) {
 		r->tree->root.within = true;
@@ -219,7 +219,7 @@ int root_check_part_source(const struct building *r)
 		default: return root_fail(r, "open of its .fcopy-part", errno);
 		}
 	int result = fstat(part, &st) < 0 ? -errno : inside_is_below(src, st, &fail);
-	if (result == 1 || inside_by_mount(r->tree->mounts, part, src, false))
+	if (result == 1 || inside_by_mount(r->tree->known.mounts, part, src, false))
 		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
 				     FCOPY_ADVICE_NONE);
 	else if (result == 0 || result == -EACCES) /* as in root_check_inside */

@@ -43,7 +43,7 @@ void opened_start(struct tree *t, const struct directory *root)
  * enters. */
 static unsigned long opened_most(const struct tree *t)
 {
-	const unsigned long threads = __atomic_load_n(&t->pool.workers, __ATOMIC_RELAXED);
+	const unsigned long threads = __atomic_load_n(&t->pool.threads.workers, __ATOMIC_RELAXED);
 	const unsigned long used = threads * OF_THREAD;
 	const unsigned long left = t->opened.descriptors > used ? t->opened.descriptors - used : 0;
 	const unsigned long most = left / (t->options->link_dest ? 3 : 2);
@@ -156,7 +156,7 @@ int directory_open(const struct tree *t, int parent, const char *name)
 	const int flags = O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int fd = openat(parent, name, O_RDONLY | flags);
 	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->root.ground.journal ||
-	    t->shared)
+	    t->share.by)
 		return fd;
 	return faccessat(parent, name, X_OK, AT_EACCESS) < 0 ? -1
 							     : openat(parent, name, O_PATH | flags);

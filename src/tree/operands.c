@@ -279,7 +279,7 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 			return tree_fail(t, "malloc", dst, ENOMEM);
 	}
 	/* The next run of a command with --resume, or the next shard, finds the copy as DST. */
-	const bool itself = o->copy.no_directory || ((o->copy.resume || t->shared) &&
+	const bool itself = o->copy.no_directory || ((o->copy.resume || t->share.by) &&
 						     t->operands->src[0].kind == OPERAND_DIRECTORY);
 	operand_find_destination(&t->operands->dst, dst, n > 1 || o->into_directory || !itself);
 	if (o->copy.resume && !o->copy.no_directory && operands_continue_inside(t))

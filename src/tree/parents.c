@@ -59,7 +59,7 @@ static int parents_create(struct tree *t, int dir, const char *name, const struc
 	struct stat st;
 	mode_t left;
 	const bool moves = fstat(dir, &st) == 0 && private_is_shared(&st) &&
-			   storage_can(t->storage, dir, STORAGE_RENAMES_DIRECTORIES);
+			   storage_can(t->known.storage, dir, STORAGE_RENAMES_DIRECTORIES);
 	return private_make_directory(dir, name, (src->st_mode & 01777) | 0700, moves, false, &left,
 				      fail);
 }
@@ -196,7 +196,7 @@ static void parents_finish(struct tree *t, const struct operand *to, const struc
 				       .st = &st,
 				       .src_path = to->path,
 				       .dst_path = to->path,
-				       .storage = t->storage,
+				       .storage = t->known.storage,
 				       .required = t->options->copy.preserve_required};
 	bool known = fstat(noted->src, &st) == 0 && fstat(noted->dst, &now) == 0;
 	if (known && noted->made && !(preserve & FCOPY_ATTR_MODE) && 0700 & ~st.st_mode)

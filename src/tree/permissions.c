@@ -23,7 +23,7 @@ static bool admit_set(int fd, mode_t mode)
 bool admit_is_closed(const struct tree *t, const struct directory *d, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = t->options;
-	return d->state == DIRECTORY_OLD && ground_merges(&t->root.ground) && !t->shared &&
+	return d->state == DIRECTORY_OLD && ground_merges(&t->root.ground) && !t->share.by &&
 	       (o->delete_extra || o->copy.preserve & FCOPY_ATTR_MODE) &&
 	       (st->st_mode & CHANGES) != CHANGES && st->st_uid == geteuid();
 }
@@ -87,7 +87,7 @@ int permissions_admit_owner(int parent, const char *name)
 mode_t permissions_left(const struct tree *t, int fd)
 {
 	mode_t mode;
-	return acl_default_mode(fd, &mode) ? mode : 0777 & ~t->umask;
+	return acl_default_mode(fd, &mode) ? mode : 0777 & ~t->known.umask;
 }
 
 int permissions_set(int fd, mode_t mode)

@@ -154,18 +154,18 @@ static void helping_run(struct worker *w, struct helped *file)
 static void pool_sleep(struct worker *w)
 {
 	struct pool *p = &w->tree->pool;
-	if (w->number < p->active) {
+	if (w->number < p->threads.active) {
 		pthread_cond_wait(&p->wake, &p->lock);
 		return;
 	}
 	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
-	p->asleep++;
+	p->threads.asleep++;
 	/* It may have pushed an item for itself, or taken the signal that was for another thread.
 	 */
 	if (p->used > 0)
 		pthread_cond_signal(&p->wake);
-	pthread_cond_wait(&p->needed, &p->lock);
-	p->asleep--;
+	pthread_cond_wait(&p->threads.needed, &p->lock);
+	p->threads.asleep--;
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 }
 
@@ -177,7 +177,7 @@ static bool pool_pop_own(struct worker *w, struct item *item)
 	w->own.dir = NULL;
 	if (!item->dir)
 		return false;
-	if (w->number < __atomic_load_n(&p->active, __ATOMIC_RELAXED))
+	if (w->number < __atomic_load_n(&p->threads.active, __ATOMIC_RELAXED))
 		return true;
 	pool_push(w, *item);
 	pool_wake(w->tree, false);
@@ -193,19 +193,19 @@ static bool pool_pop(struct worker *w, struct item *item, struct helped **file)
 	if (pool_pop_own(w, item))
 		return true;
 	pthread_mutex_lock(&p->lock);
-	if ((p->used == 0 || w->number >= p->active) && record_has_rest(w)) {
+	if ((p->used == 0 || w->number >= p->threads.active) && record_has_rest(w)) {
 		pthread_mutex_unlock(&p->lock);
 		record_write_rest(w);
 		pthread_mutex_lock(&p->lock);
 	}
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
-	while (!p->done && (p->used == 0 || w->number >= p->active)) {
-		if (w->number < p->active && (*file = helping_join(w)))
+	while (!p->done && (p->used == 0 || w->number >= p->threads.active)) {
+		if (w->number < p->threads.active && (*file = helping_join(w)))
 			break;
-		if (p->used == 0 && p->idle + p->asleep == p->workers) {
+		if (p->used == 0 && p->idle + p->threads.asleep == p->threads.workers) {
 			p->done = true;
 			pthread_cond_broadcast(&p->wake);
-			pthread_cond_broadcast(&p->needed);
+			pthread_cond_broadcast(&p->threads.needed);
 			break;
 		}
 		pool_sleep(w);
@@ -228,7 +228,7 @@ static void pool_set_options(struct worker *w)
 	*o = t->options->copy;
 	o->progress = NULL;
 	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
-	if (t->shared)
+	if (t->share.by)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (!t->root.ground.single) {
 		o->threads = 1;    /* the pool's threads copy several files at once instead */
@@ -257,7 +257,7 @@ void pool_leave(struct worker *w)
 	report_add(w->tree->report, &w->sum);
 	pthread_mutex_unlock(&w->tree->lock);
 	if (w->list)
-		w->tree->shared->leave(w);
+		w->tree->share.by->leave(w);
 	record_leave(w);
 	pthread_cond_destroy(&w->file.helped.left);
 	move_free(&w->file.copy);
@@ -278,7 +278,7 @@ struct copy *pool_start_copy(struct worker *w)
 	c->report = &w->file.report;
 	c->mode = w->options.mode ? w->options.mode : fcopy_modes();
 	c->shared = &w->tree->monitor;
-	c->storage = w->tree->storage;
+	c->storage = w->tree->known.storage;
 	c->read_ahead = w->tree->pool.read_ahead;
 	c->many = true;
 	return c;

@@ -110,36 +110,50 @@ struct worker_time {
 	double cpu, runnable;    /* the thread's seconds on a CPU and in its run queue then */
 };
 
+/* The threads of a pool. `workers` of them have not ended; those whose number is lower than
+ * `active` may copy, and `asleep` of the others wait until there is work for more. */
+struct pool_threads {
+	pthread_cond_t needed; /* there is work for more threads */
+	unsigned asleep;
+	unsigned active;  /* atomic, as pool.idle */
+	unsigned workers; /* with the caller of threads_run(); atomic, as pool.idle */
+	unsigned joined;  /* that have a number */
+	unsigned started; /* in thread[] */
+	pthread_t thread[FCOPY_THREADS_MAX];
+};
+
+/* How many of them are to be active. */
+struct pool_tuning {
+	bool tunes;      /* pool_threads.active follows the tuner */
+	bool blind;      /* how long threads wait for a CPU is unknown; atomic */
+	unsigned change; /* how often `active` has changed; atomic */
+	int descriptors; /* RLIMIT_NOFILE */
+	double since;    /* io_now() at the last change */
+	struct tuner tuner;
+};
+
+/* The items of one walk, which ends when nothing is queued and all workers are idle. */
 struct pool {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* of all members but `run` */
 	pthread_cond_t wake;
 	struct item *stack;
-	size_t used, size;
-	struct helped *files;  /* that need helpers */
-	unsigned helpers;      /* only threads with a lower number help, because of their buffers */
-	pthread_cond_t needed; /* there is work for more threads */
-	unsigned idle;         /* threads that may copy, but have nothing to do; changed under the
-				* lock, read without it */
-	unsigned asleep;       /* threads that may not copy now */
-	unsigned active;       /* threads that may: those whose number is lower; atomic, as idle */
-	unsigned workers;      /* all threads; atomic, as idle */
-	unsigned joined;       /* threads that have a number */
-	unsigned started;      /* threads in thread[] */
-	bool done;             /* nothing is queued and no worker is busy */
-	bool tunes;            /* active follows the tuner */
-	bool blind;            /* how long threads wait for a CPU is unknown; atomic */
-	unsigned change;       /* how often active has changed; atomic */
-	int descriptors;       /* RLIMIT_NOFILE */
-	off_t read_ahead;      /* of each copy */
-	double since;          /* io_now() at the last change */
-	struct tuner tuner;
-	pthread_t thread[FCOPY_THREADS_MAX];
+	size_t used, size;    /* items in it; atomic, as idle; room */
+	struct helped *files; /* that need helpers */
+	unsigned helpers;     /* only threads with a lower number help, because of their buffers */
+	unsigned idle;        /* threads that may copy, but have nothing to do; changed under the
+			       * lock, read without it */
+	bool done;            /* the walk has ended */
+	off_t read_ahead;     /* of each copy */
+	struct pool_threads threads;
+	struct pool_tuning tuning;
 	void (*run)(struct worker *, const struct item *);
 };
 
-/* When the operand began, in the only thread; wall 0: others are at work. */
-struct alone {
-	double wall, cpu; /* io_now() and io_thread_seconds() */
+/* What is measured of the threads from one operand to the next: seconds. */
+struct thread_times {
+	double began, cpu; /* io_now() and io_thread_seconds() when the operand began, in the only
+			    * thread; began 0: others are at work */
+	double pool, threads; /* in threads_run(); the same times the active threads */
 };
 
 /* threads.c: */

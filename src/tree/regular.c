@@ -62,7 +62,7 @@ static int regular_open_destination(struct worker *w, const struct entry *e, con
 	int r = facts_place(w, e, error);
 	if (r == 0)
 		r = destination_open_place(&c->dst, &w->work.place, entry_dst, &c->src, &w->options,
-					   regular_flags(w, e), w->tree->storage, error);
+					   regular_flags(w, e), w->tree->known.storage, error);
 	if (r == 0 && destination_directory_fits(&c->dst))
 		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
 	if (w->work.decision.exact && r == 0 &&

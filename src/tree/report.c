@@ -141,10 +141,10 @@ void report_not_private(struct tree *t, const char *path)
 	struct fcopy_error error;
 	error_refuse(&error, path, EPERM, PART_EXPOSED, FCOPY_ADVICE_NONE);
 	pthread_mutex_lock(&t->lock);
-	if (!t->exposed)
+	if (!t->known.exposed)
 		report_notify(
 		    t, &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_PRIVATE, .error = &error});
-	t->exposed = true;
+	t->known.exposed = true;
 	pthread_mutex_unlock(&t->lock);
 }
 

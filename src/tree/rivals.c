@@ -128,7 +128,7 @@ static int rivals_check_target(struct worker *w, const struct entry *e, const st
 	if (r == 0)
 		r = rivals_is_below_source(t, dir);
 	if (r == 0 && !t->root.ground.single && src >= 0)
-		r = inside_by_mount(t->mounts, src, dir, t->options->one_file_system);
+		r = inside_by_mount(t->known.mounts, src, dir, t->options->one_file_system);
 	if (r < 0 && r != -EACCES) /* a process that may not search there cannot have read it */
 		return error_call(error, "open", entry_dst, -r);
 	return r > 0 ? error_refuse(error, entry_dst, EINVAL, "leads to a file of the source",

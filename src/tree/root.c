@@ -49,8 +49,9 @@ static int root_check_storage(struct building *r)
 	if (t->options->copy.resume && system_is_rclone(dir))
 		return root_refuse(r, EOPNOTSUPP, "cannot be resumed: " STORAGE_RENAMES_LATE,
 				   FCOPY_ADVICE_NO_PART);
-	if (!always && storage_can(t->storage, dir, STORAGE_RENAMES_DIRECTORIES)) {
-		if (!t->options->copy.resume || storage_can(t->storage, dir, STORAGE_KEEPS_INODES))
+	if (!always && storage_can(t->known.storage, dir, STORAGE_RENAMES_DIRECTORIES)) {
+		if (!t->options->copy.resume ||
+		    storage_can(t->known.storage, dir, STORAGE_KEEPS_INODES))
 			return 0;
 		return root_refuse(r, EOPNOTSUPP,
 				   "cannot be resumed: a renamed directory gets another inode "
@@ -166,7 +167,7 @@ static uint64_t root_options(const struct tree *t)
 	for (size_t i = 0; i < o->file_count; i++) /* in any order */
 		hash += hash_add(HASH_START, o->files[i], strlen(o->files[i]) + 1);
 	hash = o->pattern_count || o->files ? hash ^ o->files_recursive : 0;
-	return (hash & ~(uint64_t)0x1ffffff) | (uint64_t)t->umask << 16 |
+	return (hash & ~(uint64_t)0x1ffffff) | (uint64_t)t->known.umask << 16 |
 	       (uint64_t)o->one_file_system << 11 | (uint64_t)o->follow << 9 |
 	       (uint64_t)o->hard_links << 8 | (uint64_t)o->copy.default_mode << 7 |
 	       o->copy.preserve;
@@ -188,9 +189,9 @@ static struct directory *root_begin(struct building *r)
 	    .journal = resumes,
 	    .foreign = merges,
 	    .fixed_modes = merges && t->options->copy.preserve &&
-			   !storage_can(t->storage, r->dst, STORAGE_CHANGES_MODES),
+			   !storage_can(t->known.storage, r->dst, STORAGE_CHANGES_MODES),
 	    .flush = flush_find(t, r->dst, fresh),
-	    .withheld = 0700 & (t->umask | ~permissions_left(t, r->dst))};
+	    .withheld = 0700 & (t->known.umask | ~permissions_left(t, r->dst))};
 	struct directory *d = root_start(r, &ground);
 	if (d && seen)
 		d->was = was;
@@ -233,7 +234,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 {
 	struct building r;
 	struct operand now = *to;
-	t->umask = temporary_umask();
+	t->known.umask = temporary_umask();
 	int result = root_open_as(&r, t, from, to);
 	if (result == 0 && root_is_overtaken(&r, &now)) { /* once: DST exists now */
 		commit_abort(&r);

@@ -116,7 +116,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	int r = operand_share(&dst, &t->operands->dst);
 	if (r < 0)
 		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
-	r = copy_operands(src, &dst, &o, &one, t->shared ? t->shared->copy_file : NULL);
+	r = copy_operands(src, &dst, &o, &one, t->share.by ? t->share.by->copy_file : NULL);
 	operand_close(&dst);
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
@@ -125,7 +125,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		strcpy(t->report->dst, one.dst);
 	if (one.part_kept && !part_make_path(t->report->part, one.dst))
 		t->report->part[0] = '\0';
-	t->root.committed = r == 0 && (!t->shared || one.committed);
+	t->root.committed = r == 0 && (!t->share.by || one.committed);
 	t->root.in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
 	struct outcome outcome = {.type = one.type};

@@ -149,7 +149,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 	if (r == -EEXIST)
 		r = special_make(w, e, st, true, fail);
 	/* A directory of an interrupted attempt. */
-	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
+	if (r == -EISDIR && t->share.by && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, st, false, fail);
 	if (r == 0)
 		(void)rivals_claim(t, e, NULL); /* it is new */

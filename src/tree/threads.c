@@ -26,9 +26,9 @@ static void *threads_run_one(void *arg)
 	struct worker *w = pool_join(t);
 	pthread_mutex_lock(&p->lock);
 	if (w) {
-		w->number = ++p->joined;
+		w->number = ++p->threads.joined;
 	} else { /* without memory this thread does not take part */
-		__atomic_sub_fetch(&p->workers, 1, __ATOMIC_RELAXED);
+		__atomic_sub_fetch(&p->threads.workers, 1, __ATOMIC_RELAXED);
 		pthread_cond_broadcast(&p->wake);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -42,17 +42,19 @@ static void *threads_run_one(void *arg)
 static void threads_start(struct tree *t)
 {
 	struct pool *p = &t->pool;
-	while (p->started + 1 < p->active) {
-		if (cpus_start_thread(&p->thread[p->started], threads_run_one, t) != 0) {
-			__atomic_store_n(&p->active, p->started + 1, __ATOMIC_RELAXED);
-			tuner_lower_limit(&p->tuner, p->active);
+	while (p->threads.started + 1 < p->threads.active) {
+		if (cpus_start_thread(&p->threads.thread[p->threads.started], threads_run_one, t) !=
+		    0) {
+			__atomic_store_n(&p->threads.active, p->threads.started + 1,
+					 __ATOMIC_RELAXED);
+			tuner_lower_limit(&p->tuning.tuner, p->threads.active);
 			break;
 		}
-		p->started++;
-		__atomic_add_fetch(&p->workers, 1, __ATOMIC_RELAXED);
+		p->threads.started++;
+		__atomic_add_fetch(&p->threads.workers, 1, __ATOMIC_RELAXED);
 	}
-	if (t->report->threads_most < p->active)
-		t->report->threads_most = p->active;
+	if (t->report->threads_most < p->threads.active)
+		t->report->threads_most = p->threads.active;
 }
 
 /* Adds up the time with this number of threads. */
@@ -60,9 +62,9 @@ static void threads_count_time(struct tree *t)
 {
 	struct pool *p = &t->pool;
 	double now = io_now();
-	t->pool_seconds += now - p->since;
-	t->thread_seconds += (now - p->since) * p->active;
-	p->since = now;
+	t->times.pool += now - p->tuning.since;
+	t->times.threads += (now - p->tuning.since) * p->threads.active;
+	p->tuning.since = now;
 }
 
 /* The tuner has another number of threads. The caller holds the lock. */
@@ -70,18 +72,18 @@ static void threads_change(struct tree *t)
 {
 	struct pool *p = &t->pool;
 	threads_count_time(t);
-	__atomic_store_n(&p->active, p->tuner.threads, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->threads.active, p->tuning.tuner.threads, __ATOMIC_RELAXED);
 	threads_start(t);
-	__atomic_add_fetch(&p->change, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&p->tuning.change, 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&p->wake);
-	pthread_cond_broadcast(&p->needed);
+	pthread_cond_broadcast(&p->threads.needed);
 }
 
 /* Is there work for more threads? Each may open several directories. The caller holds the lock. */
 static bool threads_have_more(const struct worker *w, int fd)
 {
 	const struct pool *p = &w->tree->pool;
-	return (p->used > 0 || w->left > 1 || w->own.dir) && fd < p->descriptors / 4;
+	return (p->used > 0 || w->left > 1 || w->own.dir) && fd < p->tuning.descriptors / 4;
 }
 
 /* Passes to the tuner what this thread has done; may wake, start or stop threads. alone: it was the
@@ -92,7 +94,8 @@ static void threads_report(struct worker *w, const struct tuner_report *report, 
 	struct pool *p = &w->tree->pool;
 	pthread_mutex_lock(&p->lock);
 	const bool more = threads_have_more(w, fd);
-	if (alone ? more && tuner_begin(&p->tuner, report) : tuner_note(&p->tuner, report, more))
+	if (alone ? more && tuner_begin(&p->tuning.tuner, report)
+		  : tuner_note(&p->tuning.tuner, report, more))
 		threads_change(w->tree);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -101,8 +104,10 @@ static void threads_report(struct worker *w, const struct tuner_report *report, 
 
 void tuning_begin_operand(struct tree *t)
 {
-	if (t->options->copy.threads == 0)
-		t->alone = (struct alone){io_now(), io_thread_seconds()};
+	if (t->options->copy.threads == 0) {
+		t->times.began = io_now();
+		t->times.cpu = io_thread_seconds();
+	}
 }
 
 /* One thread has no lock of another one to wait for. The time that it waited for a CPU is that
@@ -110,12 +115,11 @@ void tuning_begin_operand(struct tree *t)
 void tuning_begin_walk(struct worker *w, int fd)
 {
 	struct tree *t = w->tree;
-	if (!t->pool.tunes || w->number > 0 || t->alone.wall <= 0)
+	if (!t->pool.tuning.tunes || w->number > 0 || t->times.began <= 0)
 		return;
-	const struct alone then = t->alone;
-	t->alone.wall = 0;
-	struct tuner_report r = {.busy = io_now() - then.wall};
-	r.waited = r.busy - (io_thread_seconds() - then.cpu);
+	struct tuner_report r = {.busy = io_now() - t->times.began};
+	r.waited = r.busy - (io_thread_seconds() - t->times.cpu);
+	t->times.began = 0;
 	if (r.waited < LEAST || r.waited < ALONE * r.busy)
 		return;
 	const double runnable = io_runnable_seconds();
@@ -140,9 +144,9 @@ void tuning_begin_entry(struct worker *w)
 {
 	struct worker_time *m = &w->time;
 	const struct pool *p = &w->tree->pool;
-	if (!p->tunes)
+	if (!p->tuning.tunes)
 		return;
-	unsigned change = __atomic_load_n(&p->change, __ATOMIC_RELAXED);
+	unsigned change = __atomic_load_n(&p->tuning.change, __ATOMIC_RELAXED);
 	if (m->change != change)
 		tuning_restart(m, change);
 	if (m->began == 0)
@@ -159,7 +163,7 @@ static void tuning_end(struct worker *w, double work, int fd)
 {
 	struct worker_time *m = &w->time;
 	const struct pool *p = &w->tree->pool;
-	if (!p->tunes || __atomic_load_n(&p->change, __ATOMIC_RELAXED) != m->change)
+	if (!p->tuning.tunes || __atomic_load_n(&p->tuning.change, __ATOMIC_RELAXED) != m->change)
 		return;
 	double now = io_now();
 	m->sum.work += work;
@@ -173,7 +177,7 @@ static void tuning_end(struct worker *w, double work, int fd)
 	const bool known = runnable >= 0 && m->runnable >= 0;
 	m->sum.waited = waited > 0 && known ? waited : 0;
 	if (!known)
-		__atomic_store_n(&w->tree->pool.blind, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->tree->pool.tuning.blind, true, __ATOMIC_RELAXED);
 	threads_report(w, &m->sum, fd, false);
 	m->sum = (struct tuner_report){0};
 	m->interval = INTERVAL;
@@ -213,26 +217,25 @@ static void threads_prepare(struct tree *t)
 {
 	struct pool *p = &t->pool;
 	struct rlimit files;
-	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER,
-			   .wake = PTHREAD_COND_INITIALIZER,
-			   .needed = PTHREAD_COND_INITIALIZER,
-			   .workers = 1,
-			   .change = 1,
-			   .tunes = t->options->copy.threads == 0,
-			   .read_ahead = cpus_read_ahead(READERS),
-			   .helpers = threads_that_fit(HELPER_MEMORY, MAY_HELP),
-			   .since = io_now()};
+	*p = (struct pool){
+	    .lock = PTHREAD_MUTEX_INITIALIZER,
+	    .wake = PTHREAD_COND_INITIALIZER,
+	    .read_ahead = cpus_read_ahead(READERS),
+	    .helpers = threads_that_fit(HELPER_MEMORY, MAY_HELP),
+	    .threads = {.needed = PTHREAD_COND_INITIALIZER, .workers = 1},
+	    .tuning = {.tunes = t->options->copy.threads == 0, .change = 1, .since = io_now()}};
 	/* With one more than there are CPUs, 12,000 files take 1.5 times as long on XFS, 1.04 on
 	 * ext4 and 0.99 on tmpfs (2 CPUs, median of paired times). */
-	p->active = least(p->tunes ? cpus_allowed() : t->options->copy.threads, t->opened.threads);
-	p->active = least(p->active, FCOPY_THREADS_MAX);
+	p->threads.active = least(p->tuning.tunes ? cpus_allowed() : t->options->copy.threads,
+				  t->opened.threads);
+	p->threads.active = least(p->threads.active, FCOPY_THREADS_MAX);
 	const unsigned most = least(threads_that_fit(THREAD_MEMORY, FCOPY_THREADS_MAX),
 				    t->opened.threads);
 	/* Threads that wait for a limited rate do not wait for storage. */
-	const bool grows = p->tunes && !t->options->copy.limit_rate;
-	tuner_start(&p->tuner, p->active, grows ? most : 0);
+	const bool grows = p->tuning.tunes && !t->options->copy.limit_rate;
+	tuner_start(&p->tuning.tuner, p->threads.active, grows ? most : 0);
 	bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX;
-	p->descriptors = known ? (int)files.rlim_cur : INT_MAX;
+	p->tuning.descriptors = known ? (int)files.rlim_cur : INT_MAX;
 }
 
 static void threads_end(struct tree *t)
@@ -244,10 +247,11 @@ static void threads_end(struct tree *t)
 					      [TUNER_LIMIT] = "the limit of threads was reached"};
 	threads_count_time(t);
 	free(p->stack);
-	t->report->threads_average = t->thread_seconds / t->pool_seconds;
-	t->report->threads_reason = !p->tunes  ? NULL
-				    : p->blind ? "without schedstat, waiting cannot be measured"
-					       : reasons[p->tuner.reason];
+	t->report->threads_average = t->times.threads / t->times.pool;
+	t->report->threads_reason = !p->tuning.tunes ? NULL
+				    : p->tuning.blind
+					? "without schedstat, waiting cannot be measured"
+					: reasons[p->tuning.tuner.reason];
 }
 
 /* The caller is one of the threads. */
@@ -269,8 +273,8 @@ void threads_run(struct tree *t, struct directory *root,
 	threads_start(t);
 	pthread_mutex_unlock(&p->lock);
 	pool_work(w);
-	while (p->started > 0)
-		pthread_join(p->thread[--p->started], NULL);
+	while (p->threads.started > 0)
+		pthread_join(p->threads.thread[--p->threads.started], NULL);
 	census_stop(census);
 	threads_end(t);
 }

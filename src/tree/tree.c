@@ -25,9 +25,9 @@ static int tree_copy_directory(struct tree *t, struct operand *src, const struct
 		return tree_fail(t, "open", src->path, errno);
 	int err = fstat(src->fd, &src->place.st) < 0 ? errno : 0;
 	source_hide_mode(&src->place.st, &t->options->copy);
-	int r = err         ? tree_fail(t, "fstat", src->path, err)
-		: t->shared ? t->shared->copy_root(t, src, to)
-			    : root_copy(t, src, to);
+	int r = err           ? tree_fail(t, "fstat", src->path, err)
+		: t->share.by ? t->share.by->copy_root(t, src, to)
+			      : root_copy(t, src, to);
 	close(src->fd);
 	src->fd = -1;
 	return r;
@@ -108,7 +108,7 @@ static int tree_check_operand(struct tree *t, const struct operand *src)
 		return tree_refuse(t, src->path, ENOTDIR,
 				   "is not a directory, which --files-from requires",
 				   FCOPY_ADVICE_USAGE);
-	if (t->shared && !directory && src->kind != OPERAND_FILE)
+	if (t->share.by && !directory && src->kind != OPERAND_FILE)
 		return tree_refuse(
 		    t, src->path, EINVAL,
 		    "is neither a file nor a directory: it cannot be copied in shards",
@@ -125,13 +125,13 @@ static bool tree_is_copied_alone(const struct tree *t, const struct operand *src
 	const bool written = dst == OPERAND_STREAM ||
 			     (dst == OPERAND_DEVICE && o->follow == FCOPY_FOLLOW_NEVER);
 	return src->kind == OPERAND_STREAM || (src->kind == OPERAND_DEVICE && !o->recursive) ||
-	       (src->kind == OPERAND_FILE && (t->shared || (written && !o->recursive)));
+	       (src->kind == OPERAND_FILE && (t->share.by || (written && !o->recursive)));
 }
 
 /* A new directory was not committed, and nothing says why: that must not look like success. */
 static bool tree_is_lost(const struct tree *t, const struct operand *src, const struct operand *to)
 {
-	return src->kind == OPERAND_DIRECTORY && !to->place.exists && !t->shared &&
+	return src->kind == OPERAND_DIRECTORY && !to->place.exists && !t->share.by &&
 	       !t->options->dry_run && !t->root.committed && !tree_stopped(t) &&
 	       t->report->error.err == 0;
 }
@@ -253,7 +253,7 @@ static void tree_free(struct tree *t)
 {
 	filter_free(t->filter);
 	links_free(t->links);
-	mounts_free(t->mounts);
+	mounts_free(t->known.mounts);
 	directory_unref(t->singles.dir);
 	claims_free(&t->claims);
 	inodes_free(&t->operands->inodes);
@@ -281,7 +281,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 			 .operands = &operands,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .storage = &storage,
+			 .known.storage = &storage,
 			 .claims = CLAIMS_EMPTY,
 			 .opened.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct fcopy_options *o = &own.copy;
@@ -291,19 +291,19 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	if (options)
 		own = *options;
 	o->fsync |= o->verify;
-	t.equal = (struct equal){.storage = &storage,
-				 .window_ns = own.modify_window_ns,
-				 .root = geteuid() == 0,
-				 .required = o->preserve_required,
-				 .dry_run = own.dry_run};
-	t.shared = shared;
+	t.known.equal = (struct equal){.storage = &storage,
+				       .window_ns = own.modify_window_ns,
+				       .root = geteuid() == 0,
+				       .required = o->preserve_required,
+				       .dry_run = own.dry_run};
+	t.share.by = shared;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
 	copy_tree_begin(o->progress);
 	tuning_begin_operand(&t);
-	t.mounts = mounts_new();
+	t.known.mounts = mounts_new();
 	t.links = own.hard_links ? links_new() : NULL;
-	if (!t.mounts || (own.hard_links && !t.links))
+	if (!t.known.mounts || (own.hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (tree_make_filter(&t) == 0 && operands_find(&t, src, n, dst) == 0 &&
 		 operands_check(&t) == 0) {
@@ -311,7 +311,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		own.keep_going |= own.delete_extra; /* a new DST lacks what failed, no more */
 		tree_copy_sources(&t, dst);
 	}
-	report->not_compared = t.equal.left_out;
+	report->not_compared = t.known.equal.left_out;
 	if (storage.left) {
 		struct fcopy_error left;
 		error_operation(&left, STORAGE_REMOVAL, "unlinkat", dst, storage.left);

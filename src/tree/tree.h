@@ -376,32 +376,41 @@ struct singles {
 	bool unflushed;                    /* a link or a special file was made in it */
 };
 
+/* What is known of DST and of this process: asked once, and then only extended. */
+struct known {
+	struct storage *storage; /* what the file systems of DST can do */
+	struct equal equal;      /* when a file of DST is equal to that of SRC */
+	struct mounts *mounts;   /* of inside.c */
+	mode_t umask;            /* set with the operand's directory */
+	bool exposed;            /* report_not_private() has reported it; under tree.lock */
+};
+
+/* The share of a copy that several processes make. All zero: one process makes the copy. */
+struct share {
+	const struct shared_copy *by;
+	void *state;                   /* of the room above, for the walk at work */
+	const struct batches *batches; /* of the walk of a list; otherwise NULL */
+	bool differs;                  /* an entry is not what was listed; atomic */
+};
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
 struct tree {
 	const struct fcopy_tree_options *options;
 	struct filter *filter; /* NULL: every entry is copied */
 	struct operands *operands;
 	struct fcopy_tree_report *report;
-	struct monitor monitor;
-	pthread_mutex_t lock; /* of report->error and of notify */
-	int stop;             /* -errno: no entry is started any more; atomic */
-	struct root root;     /* the operand at work */
+	pthread_mutex_t lock;   /* of report->error and of notify */
+	int stop;               /* -errno: no entry is started any more; atomic */
+	struct monitor monitor; /* of all files */
+	struct root root;       /* the operand at work */
 	struct singles singles;
-	const struct shared_copy *shared; /* NULL: one process makes the copy */
-	void *sharing;                    /* its state */
-	const struct batches *batches;    /* of the walk of a list; otherwise NULL */
-	bool differs;                     /* an entry is not what was listed; atomic */
-	mode_t umask;
-	bool exposed;            /* report_not_private() has reported it; under the lock */
-	struct storage *storage; /* what the file systems of DST can do */
-	struct equal equal;      /* when a file of DST is equal to that of SRC */
-	struct links *links;
-	struct mounts *mounts; /* of inside.c */
+	struct share share;
+	struct known known;
+	struct links *links; /* NULL: hard links become files of their own */
 	struct claims claims;
 	struct mirror mirror;
 	struct pool pool;
-	struct alone alone;
-	double pool_seconds, thread_seconds; /* in threads_run; the same times the active threads */
+	struct thread_times times;
 	struct opened opened;
 };
 

@@ -64,7 +64,7 @@ static bool update_has_bytes(struct worker *w, const struct entry *e, int fd, co
 			     int dst, const struct stat *old)
 {
 	const struct mirror *m = &w->tree->mirror;
-	const bool timed = equal_times(&w->tree->equal, dst, st, old);
+	const bool timed = equal_times(&w->tree->known.equal, dst, st, old);
 	const bool doubted = mirror_doubts(m) && old->st_ctim.tv_sec >= m->since;
 	if (!w->tree->options->checksum && !doubted)
 		return timed;
@@ -101,7 +101,7 @@ static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 static int update_repair(struct worker *w, const struct entry *e, int fd, const struct stat *st,
 			 int dst, struct stat *old)
 {
-	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, st, old,
+	const unsigned preserve = equal_preserves(&w->tree->known.equal, e->dir->dst, st, old,
 						  w->tree->options->copy.preserve);
 	struct stat named;
 	int src = fd >= 0 ? fd
@@ -109,7 +109,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 				   O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
 	if (src < 0)
 		return 0;
-	bool equal = equal_attributes(&w->tree->equal, src, st, dst, old, preserve);
+	bool equal = equal_attributes(&w->tree->known.equal, src, st, dst, old, preserve);
 	if (src != fd)
 		close(src);
 	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
@@ -193,11 +193,11 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	w->work.place.dev = e->dir->dst_inode.dev;
 	if (!w->work.place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
 	    src.st_size != dst->st_size || links_may_exist(w, &src) ||
-	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))
+	    !equal_times(&w->tree->known.equal, e->dir->dst, &src, dst))
 		return false;
-	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, dst,
+	const unsigned preserve = equal_preserves(&w->tree->known.equal, e->dir->dst, &src, dst,
 						  o->copy.preserve);
-	if (!equal_stats(&w->tree->equal, &src, e->dir->dst, dst, preserve))
+	if (!equal_stats(&w->tree->known.equal, &src, e->dir->dst, dst, preserve))
 		return false;
 	if (preserve & (FCOPY_ATTR_XATTR | FCOPY_ATTR_MODE) &&
 	    !(xattr_lacks(e->dir->src, e->name, e->follow) &&
@@ -224,7 +224,7 @@ bool update_keeps(const struct tree *t, const struct entry *e, const struct stat
 		  const struct stat *old)
 {
 	return !time_is_before(old->st_mtim, st->st_mtim) ||
-	       equal_times(&t->equal, e->dir->dst, st, old);
+	       equal_times(&t->known.equal, e->dir->dst, st, old);
 }
 
 /* --link-dest: a file that is unchanged in an earlier copy becomes a hard link to that copy's file.
@@ -280,7 +280,7 @@ int link_dest_enter(const struct directory *parent, const char *name)
 int link_dest_find(const struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
-	struct equal *equal = &w->tree->equal;
+	struct equal *equal = &w->tree->known.equal;
 	int found = openat(e->dir->link, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (found < 0)
 		return -1;
@@ -355,9 +355,10 @@ int preserve_entry(struct worker *w, const struct entry *e, const struct xattr_f
 	    .st = st,
 	    .src_path = entry_src,
 	    .dst_path = entry_dst,
-	    .storage = t->storage,
+	    .storage = t->known.storage,
 	    .required = t->options->copy.preserve_required,
-	    .reused = !dst->by_path && (t->root.ground.journal || t->shared || t->options->update)};
+	    .reused = !dst->by_path &&
+		      (t->root.ground.journal || t->share.by || t->options->update)};
 	(void)attributes_apply(&pair, t->options->copy.preserve & which, preserve_lose_one, &l);
 	return l.lost;
 }

@@ -139,7 +139,7 @@ static struct names *walk_read_names(struct worker *w, struct directory *d)
  * d_ino is the address of the name's struct listed. Returns NULL as above. */
 static struct names *walk_list_names(struct worker *w, struct directory *d)
 {
-	struct listed *l = d->rest || d->parent ? d->rest : w->tree->batches->next(w);
+	struct listed *l = d->rest || d->parent ? d->rest : w->tree->share.batches->next(w);
 	struct names *n = l ? malloc(sizeof(*n) + READER_SIZE) : NULL;
 	if (l && !n)
 		walk_fail(w, d, "malloc", ENOMEM);
@@ -167,7 +167,7 @@ static struct names *walk_list_names(struct worker *w, struct directory *d)
 /* The operand's directory gets the next batch when the present one is done. */
 static bool walk_has_rest(struct worker *w, const struct directory *d, const struct names *n)
 {
-	return w->tree->batches
+	return w->tree->share.batches
 		   ? d->rest || !d->parent
 		   : n->size + sizeof(struct dirent64) > READER_SIZE && !opened_are_many(w->tree);
 }
@@ -180,7 +180,7 @@ static void walk_read(struct worker *w, struct directory *d, struct item *own)
 {
 	struct names *n;
 	while (!tree_stopped(w->tree) &&
-	       (n = w->tree->batches ? walk_list_names(w, d) : walk_read_names(w, d))) {
+	       (n = w->tree->share.batches ? walk_list_names(w, d) : walk_read_names(w, d))) {
 		const bool rest = walk_has_rest(w, d, n);
 		if (own->names) {
 			walk_push_files(w, d, own->names);
@@ -200,7 +200,7 @@ static void walk_read(struct worker *w, struct directory *d, struct item *own)
 		}
 		if (pushed)
 			pool_wake(w->tree, true);
-		if (!w->tree->batches)
+		if (!w->tree->share.batches)
 			tuning_begin_walk(w, d->src);
 		if (rest)
 			return;
@@ -266,7 +266,7 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 static struct listed *walk_listed(const struct worker *w, const struct dirent64 *d)
 {
 	struct listed *l = NULL;
-	if (w->tree->batches)
+	if (w->tree->share.batches)
 		memcpy(&l, &d->d_ino, sizeof(l));
 	return l;
 }
@@ -296,7 +296,7 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 		w->left = left;
 		tuning_begin_entry(w);
 		if (e.listed)
-			w->tree->batches->copy(w, &e);
+			w->tree->share.batches->copy(w, &e);
 		else
 			entry_copy(w, &e);
 		tuning_end_entry(w, item->dir->src);
@@ -308,7 +308,7 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 static void walk_run_directory(struct worker *w, struct directory *d)
 {
 	struct item own = {.names = NULL};
-	const bool reads = !w->tree->batches; /* otherwise nothing is read from storage */
+	const bool reads = !w->tree->share.batches; /* otherwise nothing is read from storage */
 	w->left = 0;
 	if (reads)
 		tuning_begin_entry(w);

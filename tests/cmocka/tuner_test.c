@@ -250,7 +250,7 @@ static void run_pooled(struct worker *w, const struct item *item)
 			usleep(100);
 		usleep(1000); /* it waits for the condition */
 		pthread_mutex_lock(&p->lock);
-		__atomic_store_n(&p->active, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&p->threads.active, 1, __ATOMIC_RELAXED);
 		pthread_mutex_unlock(&p->lock);
 		pool_push(w, (struct item){.dir = &pooled[2]});
 	}
