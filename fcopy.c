@@ -72,7 +72,7 @@
  * From argv to the first copy:
  *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli; then
  *      operands_take() divides the operands by their text into SRC, DST and MODE.
- *   2. run_command() calls act(): copy_file() calls fcopy_copy(), copy_tree() fcopy_tree().
+ *   2. run_command() calls run_action(): copy_file() calls fcopy_copy(), copy_tree() fcopy_tree().
  *   3. operand_find_source() and operand_find_destination() make a struct operand of each: no
  *      function below splits a path, or looks DST up before the copy; rules_check() judges them.
  *   4. A file: operand_find_file() follows DST; source_open(), decide(), destination_open();
@@ -98,7 +98,7 @@
 #include <sys/resource.h>
 
 /* What the sums of a tree and the report of one file have in common. */
-static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r)
+static void report_tree(const struct fcopy_tree_report *tree, struct fcopy_report *r)
 {
 	uint64_t cloned = 0;
 	for (size_t i = 0; i < tree->steps; i++)
@@ -125,12 +125,12 @@ static int copy_tree(struct cli *cli, struct fcopy_report *report, struct summar
 {
 	static struct fcopy_tree_report tree;
 	int r = tree_copy(cli, &tree);
-	flatten(&tree, report);
+	report_tree(&tree, report);
 	o->tree = &tree;
 	return r;
 }
 
-static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
+static int serve_files(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
 {
 	const struct fcopy_service service = {
 	    .max_clients = cli->max_clients, .stop = stop, .once = !cli->keep_listening};
@@ -164,13 +164,13 @@ static void catch_signals(const struct cli *cli, volatile int *cancel, volatile 
 
 /* Does what the command line asks for. Returns 0, or a negative number after a failure, which
  * *report describes. */
-static int act(struct cli *cli, const volatile int *stop, struct fcopy_report *report,
-	       struct summary *o)
+static int run_action(struct cli *cli, const volatile int *stop, struct fcopy_report *report,
+		      struct summary *o)
 {
 	switch (cli->action) {
 	case ACTION_COPY:
 		return cli->source_count > 0                ? copy_tree(cli, report, o)
-		       : cli->served || cli->keep_listening ? serve(cli, stop, report)
+		       : cli->served || cli->keep_listening ? serve_files(cli, stop, report)
 							    : copy_file(cli, report, o);
 	case ACTION_BENCHMARK:
 		o->benchmark = benchmark_run(cli, report);
@@ -195,7 +195,7 @@ static int run_command(struct cli *cli, const struct usage *start)
 	cli->copy.user = cli;
 	catch_signals(cli, &cancel, &stop);
 	sinks_begin(cli);
-	o.result = act(cli, &stop, &report, &o);
+	o.result = run_action(cli, &stop, &report, &o);
 	if (cli->stats || cli->json)
 		o.usage = usage_since(start);
 	o.signal = o.result < 0 ? signals_caught() : 0;
@@ -206,7 +206,7 @@ static int run_command(struct cli *cli, const struct usage *start)
 	return report.error.unsuitable ? EXIT_USAGE : EXIT_FAILED;
 }
 
-static int run(int argc, char **argv)
+static int run_program(int argc, char **argv)
 {
 	const struct usage start = {.real = usage_clock()};
 	struct cli cli;
@@ -238,7 +238,7 @@ static void *run_invocation(void *arg)
 {
 	struct invocation *i = arg;
 	pthread_sigmask(SIG_SETMASK, &i->blocked, NULL);
-	i->status = run(i->argc, i->argv);
+	i->status = run_program(i->argc, i->argv);
 	return NULL;
 }
 
@@ -269,5 +269,5 @@ int main(int argc, char **argv)
 	struct invocation i = {.argc = argc, .argv = argv, .status = EXIT_FAILED};
 	struct rlimit limit;
 	const bool small = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < STACK;
-	return small && run_in_thread(&i) ? i.status : run(argc, argv);
+	return small && run_in_thread(&i) ? i.status : run_program(argc, argv);
 }

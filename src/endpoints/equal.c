@@ -157,7 +157,7 @@ static bool equal_list(struct equal *q, struct equal_side *side, const struct st
 /* Most times are equal: then nothing is asked. */
 bool equal_times(const struct equal *q, int dst, const struct stat *s, const struct stat *d)
 {
-	const int64_t ns = storage_time_difference(&s->st_mtim, &d->st_mtim);
+	const int64_t ns = time_distance(s->st_mtim, d->st_mtim);
 	if (ns == 0 || q->window_ns != 0)
 		return ns == 0 || ns <= q->window_ns;
 	const struct storage_times times = storage_times(q->storage, dst, d->st_dev);

@@ -120,7 +120,7 @@ int place_share(struct place *p, const struct place *other, const char *path, st
 /* Symlinks that a destination is written through. */
 
 /* Does the symlink still lead to what was opened? */
-static bool leads_there(const struct place *p)
+static bool place_leads_there(const struct place *p)
 {
 	struct stat st;
 	return fstatat(p->dir, p->name, &st, 0) == 0 && same_inode(&st, &p->st);
@@ -133,7 +133,7 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	char real[PATH_MAX];
 	struct operand found = {.path = real, .place = {.dir = -1, .target = -1}};
 	/* An unlinked file, reached through /proc/PID/fd/N, can only be written in place. */
-	if (p->st.st_nlink == 0 && leads_there(p))
+	if (p->st.st_nlink == 0 && place_leads_there(p))
 		return 0;
 	ssize_t n = readlink(io_proc_path(p->target).text, real, sizeof(real) - 1);
 	if (n < 0)

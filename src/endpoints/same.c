@@ -16,7 +16,7 @@ bool same_file(const struct stat *a, const struct stat *b)
 #define CLOCK_TRIES 50 /* of a millisecond: longer than the tick of a file's timestamps */
 
 /* fstat without the attributes that FUSE and NFS clients cache; a seccomp filter may deny statx. */
-static int stat_now(int fd, struct stat *st)
+static int same_stat_now(int fd, struct stat *st)
 {
 	struct statx sx;
 	int r = fstat(fd, st);
@@ -42,20 +42,20 @@ static int stat_now(int fd, struct stat *st)
  * file.
  *
  * Returns 1, 0, or -errno. */
-static int aliases(const struct endpoint *src, int dst, const struct stat *st)
+static int same_aliases(const struct endpoint *src, int dst, const struct stat *st)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
 	struct stat a, b, now;
 	if (!S_ISREG(src->st.st_mode) || !S_ISREG(st->st_mode))
 		return 0;
-	if (stat_now(src->fd, &a) < 0 || stat_now(dst, &b) < 0)
+	if (same_stat_now(src->fd, &a) < 0 || same_stat_now(dst, &b) < 0)
 		return -errno;
 	if (a.st_size != b.st_size || !same_ctime(&a, &b))
 		return 0;
 	for (int i = 0; i < CLOCK_TRIES; i++) {
 		if (fchmod(dst, b.st_mode & 07777) < 0 && fchown(dst, (uid_t)-1, (gid_t)-1) < 0)
 			return 1;
-		if (stat_now(dst, &now) < 0 || stat_now(src->fd, &a) < 0)
+		if (same_stat_now(dst, &now) < 0 || same_stat_now(src->fd, &a) < 0)
 			return -errno;
 		if (!same_ctime(&b, &now))
 			return same_ctime(&a, &now);
@@ -66,7 +66,7 @@ static int aliases(const struct endpoint *src, int dst, const struct stat *st)
 
 int same_is_source(const struct endpoint *src, int fd, const struct stat *st)
 {
-	return same_file(&src->st, st) ? 1 : aliases(src, fd, st);
+	return same_file(&src->st, st) ? 1 : same_aliases(src, fd, st);
 }
 
 const struct fcopy_output *same_output(const struct fcopy_options *options, const struct stat *st)
@@ -96,7 +96,7 @@ int same_refuse_output(const struct fcopy_output *o, const char *dst, struct fco
  * in the file handle differs then, or else the time of birth. */
 
 /* A hash; 0: the file system has no handles. */
-static uint64_t handle_of(int fd)
+static uint64_t identity_handle(int fd)
 {
 	union {
 		struct file_handle head;
@@ -117,7 +117,7 @@ struct identity identity_of(int fd)
 	struct identity id = {.dev_major = sx.stx_dev_major,
 			      .dev_minor = sx.stx_dev_minor,
 			      .ino = sx.stx_ino,
-			      .handle = handle_of(fd)};
+			      .handle = identity_handle(fd)};
 	if (sx.stx_mask & STATX_BTIME) {
 		id.birth_seconds = sx.stx_btime.tv_sec;
 		id.birth_nanoseconds = sx.stx_btime.tv_nsec;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Asks a file system, before the first byte is copied, what it can rename, and whether a
- * mode can be set later: afterwards a copy that cannot get its name would be lost.
+ * Asks a file system, before the first byte is copied, what it can rename, and whether a mode can
+ * be set later: a copy that cannot get its name would be lost. Its answers, and what else is found
+ * out about it on the way, are remembered in struct storage, which has a lock.
  */
 #include "storage.h"
 #include "endpoint.h"
@@ -81,14 +82,14 @@ static void probe_remove(struct probe *p, int dir, const char *name, int flags)
 
 static bool probe_create(int dir, const char *name)
 {
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	const int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
 	/* rclone creates an empty file after close(2), perhaps after its removal. */
-	if (fd >= 0)
-		(void)!write(fd, "\n", 1);
-	if (fd >= 0 && close(fd) == 0)
+	(void)!write(fd, "\n", 1);
+	if (close(fd) == 0)
 		return true;
-	if (fd >= 0)
-		unlinkat(dir, name, 0);
+	unlinkat(dir, name, 0);
 	return false;
 }
 
@@ -323,15 +324,21 @@ bool storage_lists_attributes(struct storage *s, int fd, dev_t dev)
 	return s && storage_has(s, fd, dev, SYSTEM_LOCAL);
 }
 
+static struct fs storage_known(struct storage *s, dev_t dev)
+{
+	struct fs known = {.dev = dev};
+	if (s && dev) {
+		known = *storage_lock(s, dev);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return known;
+}
+
 enum storage_link storage_link_call(struct storage *s, dev_t dev, bool *listed)
 {
-	if (!s || dev == 0)
-		return LINK_UNKNOWN;
-	const struct fs *fs = storage_lock(s, dev);
-	const enum storage_link link = fs->link;
-	*listed = fs->listed;
-	pthread_mutex_unlock(&s->lock);
-	return link;
+	const struct fs known = storage_known(s, dev);
+	*listed = known.listed;
+	return known.link;
 }
 
 void storage_note_link(struct storage *s, dev_t dev, enum storage_link link, bool listed)
@@ -346,16 +353,12 @@ void storage_note_link(struct storage *s, dev_t dev, enum storage_link link, boo
 
 enum storage_close storage_at_close(struct storage *s, dev_t dev)
 {
-	if (!s)
-		return CLOSE_UNKNOWN;
-	const enum storage_close known = storage_lock(s, dev)->close;
-	pthread_mutex_unlock(&s->lock);
-	return known;
+	return storage_known(s, dev).close;
 }
 
 void storage_note_close(struct storage *s, dev_t dev, bool keeps_times)
 {
-	if (!s)
+	if (!s || dev == 0)
 		return;
 	struct fs *fs = storage_lock(s, dev);
 	/* A file that was not written may keep its time where others do not. */
@@ -366,21 +369,12 @@ void storage_note_close(struct storage *s, dev_t dev, bool keeps_times)
 	pthread_mutex_unlock(&s->lock);
 }
 
-int64_t storage_time_difference(const struct timespec *a, const struct timespec *b)
-{
-	const int64_t s = time_between(b->tv_sec, a->tv_sec);
-	if (s > INT64_MAX / (2 * SECOND_NS) || s < -(INT64_MAX / (2 * SECOND_NS)))
-		return INT64_MAX;
-	const int64_t ns = s * SECOND_NS + (a->tv_nsec - b->tv_nsec);
-	return ns < 0 ? -ns : ns;
-}
-
 /* The steps that file systems have: Windows's, WebDAV's and others', seconds, and FAT's. */
 static const int64_t time_steps[] = {100, 1000, SECOND_NS, 2 * SECOND_NS};
 
 #define TIME_STEPS (sizeof(time_steps) / sizeof(*time_steps))
 
-static struct timespec rounded_down(const struct timespec *time, int64_t step)
+static struct timespec time_rounded_down(const struct timespec *time, int64_t step)
 {
 	struct timespec down = *time;
 	down.tv_nsec = step < SECOND_NS ? time->tv_nsec - time->tv_nsec % step : 0;
@@ -389,20 +383,21 @@ static struct timespec rounded_down(const struct timespec *time, int64_t step)
 	return down;
 }
 
-static bool is_rounded_down(const struct timespec *set, const struct timespec *stored, int64_t step)
+static bool time_is_rounded_down(const struct timespec *set, const struct timespec *stored,
+				 int64_t step)
 {
-	return same_time(rounded_down(set, step), *stored);
+	return same_time(time_rounded_down(set, step), *stored);
 }
 
 bool storage_time_is_equal(const struct storage_times *t, const struct timespec *set,
 			   const struct stat *stored)
 {
-	if (storage_time_difference(set, &stored->st_mtim) <= t->window_ns)
+	if (time_distance(*set, stored->st_mtim) <= t->window_ns)
 		return true;
 	for (size_t i = 0; t->window_ns == 0 && i < TIME_STEPS; i++)
-		if (is_rounded_down(set, &stored->st_mtim, time_steps[i]) &&
+		if (time_is_rounded_down(set, &stored->st_mtim, time_steps[i]) &&
 		    (t->cached ||
-		     is_rounded_down(&stored->st_ctim, &stored->st_ctim, time_steps[i])))
+		     time_is_rounded_down(&stored->st_ctim, &stored->st_ctim, time_steps[i])))
 			return true;
 	return false;
 }

@@ -115,7 +115,5 @@ struct storage_times storage_times(struct storage *, int fd, dev_t);
  * possible. */
 bool storage_time_is_equal(const struct storage_times *, const struct timespec *set,
 			   const struct stat *stored);
-/* The distance of two times in ns, at most INT64_MAX. */
-int64_t storage_time_difference(const struct timespec *, const struct timespec *);
 
 #endif

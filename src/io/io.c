@@ -210,7 +210,7 @@ static bool has_input(int fd, short events)
 
 /* Bytes that a socket's peer has not acknowledged. poll(2) reports a socket writable only when a
  * third of its buffer is free. A slow reader may need minutes for that, but this count falls. */
-static int unacknowledged(int fd, short events)
+static int bytes_unacknowledged(int fd, short events)
 {
 	int n = 0;
 	return events & POLLOUT && ioctl(fd, SIOCOUTQ, &n) == 0 ? n : 0;
@@ -257,7 +257,7 @@ static int wait_since(const struct io *io, int fd, short events, double *since, 
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	double limit = io->timeout_ms > 0 ? io->timeout_ms / 1e3 : HUGE_VAL;
-	int before = unacknowledged(fd, events);
+	int before = bytes_unacknowledged(fd, events);
 	for (;;) {
 		if (io_cancelled(io))
 			return -EINTR;
@@ -269,7 +269,7 @@ static int wait_since(const struct io *io, int fd, short events, double *since, 
 			return 0;
 		if (r < 0 && errno != EINTR)
 			return -errno;
-		int now = unacknowledged(fd, events);
+		int now = bytes_unacknowledged(fd, events);
 		if (now != before)
 			*since = io_now();
 		before = now;

@@ -44,6 +44,16 @@ static inline int64_t time_between(time_t from, time_t to)
 	return seconds;
 }
 
+/* The distance of two times in ns, at most INT64_MAX. */
+static inline int64_t time_distance(struct timespec a, struct timespec b)
+{
+	const int64_t second = 1000000000, s = time_between(b.tv_sec, a.tv_sec);
+	if (s > INT64_MAX / (2 * second) || s < -(INT64_MAX / (2 * second)))
+		return INT64_MAX;
+	const int64_t ns = s * second + (a.tv_nsec - b.tv_nsec);
+	return ns < 0 ? -ns : ns;
+}
+
 static inline struct timespec statx_time(struct statx_timestamp t)
 {
 	return (struct timespec){.tv_sec = (time_t)t.tv_sec, .tv_nsec = (long)t.tv_nsec};

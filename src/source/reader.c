@@ -160,7 +160,8 @@ size_t names_from(const struct name_list *list, const char *text)
 	return low;
 }
 
-int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, struct failure *fail)
+int reader_climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg,
+		 struct failure *fail)
 {
 	struct stat st, below = {0};
 	int r = -1, fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);

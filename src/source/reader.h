@@ -74,6 +74,7 @@ size_t names_from(const struct name_list *list, const char *text);
 /* Goes up by ".." from the open directory `dir` to the root, and visits both and all between. Ends
  * early if visit() returns true. Returns 1 then; 0: the root was visited; or -errno with the call.
  */
-int climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg, struct failure *);
+int reader_climb(int dir, bool (*visit)(const struct stat *, void *arg), void *arg,
+		 struct failure *);
 
 #endif

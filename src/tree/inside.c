@@ -153,7 +153,7 @@ static bool inside_is_top(const struct stat *st, void *top_)
 /* Is this directory, or one above it, `top`? 1: it is; 0; -errno with the call. */
 static int inside_is_below(int dir, struct stat top, struct failure *fail)
 {
-	return climb(dir, inside_is_top, &top, fail);
+	return reader_climb(dir, inside_is_top, &top, fail);
 }
 
 /* DST is inside the source. Does a pattern exclude it there, or a directory above it? Only its path

@@ -287,7 +287,7 @@ static struct mirror_run mirror_run_of(struct worker *w, struct directory *root,
 	struct stat st;
 	if (fstat(root->dst, &st) == 0)
 		x.dev = st.st_dev;
-	(void)climb(x.root->src, mirror_note_ancestor, &x, NULL);
+	(void)reader_climb(x.root->src, mirror_note_ancestor, &x, NULL);
 	return x;
 }
 

@@ -114,7 +114,7 @@ bool rivals_are_source(struct tree *t, const struct stat *st)
 
 int rivals_is_below_source(struct tree *t, int dir)
 {
-	return climb(dir, rivals_is_source, t, NULL);
+	return reader_climb(dir, rivals_is_source, t, NULL);
 }
 
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */

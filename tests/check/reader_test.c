@@ -126,7 +126,7 @@ static int climb_from(const char *path, struct climbed *way, unsigned most)
 	struct failure fail = {.call = NULL};
 	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*way = (struct climbed){.most = most};
-	const int r = climb(fd, visit, way, &fail);
+	const int r = reader_climb(fd, visit, way, &fail);
 	need(close(fd) == 0);
 	return r;
 }
@@ -158,7 +158,7 @@ START_TEST(the_way_up_reports_what_failed)
 {
 	struct climbed way = {.visits = 0};
 	struct failure fail = {.call = NULL};
-	check(climb(-1, visit, &way, &fail) == -EBADF, "no directory");
+	check(reader_climb(-1, visit, &way, &fail) == -EBADF, "no directory");
 	check(strcmp(fail.call, "open") == 0 && way.visits == 0, "%s", fail.call);
 }
 END_TEST
