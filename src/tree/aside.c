@@ -22,10 +22,10 @@
 static bool aside_has_others(struct directory *d)
 {
 	struct stat st;
-	enum answer shared = __atomic_load_n(&d->shared, __ATOMIC_RELAXED);
+	enum answer shared = __atomic_load_n(&d->known.shared, __ATOMIC_RELAXED);
 	if (shared == ANSWER_UNKNOWN) {
 		shared = answer_of(fstat(d->dst, &st) < 0 || private_is_shared(&st));
-		__atomic_store_n(&d->shared, shared, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->known.shared, shared, __ATOMIC_RELAXED);
 	}
 	return shared == ANSWER_YES;
 }
@@ -37,11 +37,11 @@ bool aside_is_shared(const struct tree *t, struct directory *d)
 
 bool aside_is_possible(struct tree *t, struct directory *d)
 {
-	enum answer moves = __atomic_load_n(&d->moves, __ATOMIC_RELAXED);
+	enum answer moves = __atomic_load_n(&d->known.moves, __ATOMIC_RELAXED);
 	if (moves == ANSWER_UNKNOWN) {
 		moves = answer_of(
 		    storage_can(t->known.storage, d->dst, STORAGE_RENAMES_DIRECTORIES));
-		__atomic_store_n(&d->moves, moves, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->known.moves, moves, __ATOMIC_RELAXED);
 	}
 	return moves == ANSWER_YES;
 }
@@ -119,7 +119,7 @@ static bool aside_choose_another(const struct worker *w, const struct entry *e, 
 				 int r, const struct failure *fail)
 {
 	if (r == -EXDEV && s->how == HOW_ASIDE && geteuid() != 0) {
-		__atomic_store_n(&e->dir->moves, ANSWER_NO, __ATOMIC_RELAXED);
+		__atomic_store_n(&e->dir->known.moves, ANSWER_NO, __ATOMIC_RELAXED);
 		s->is.foreign = false;
 	} else if (r < 0 && r != -EISDIR && s->stage != SLOT_LOST && s->is.exists &&
 		   fail->step == STEP_RENAME && facts_still_allow(&w->work.decision, e)) {

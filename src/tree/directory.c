@@ -32,7 +32,7 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 				.src = src,
 				.dst = dst,
 				.link = -1,
-				.shared = parent ? ANSWER_NO : ANSWER_UNKNOWN,
+				.known.shared = parent ? ANSWER_NO : ANSWER_UNKNOWN,
 				.st = *st,
 				.pending = 1,
 				.references = 1};
@@ -87,13 +87,13 @@ int directory_reopen(const struct directory *d)
 
 bool directory_gives_no_acl(struct directory *d)
 {
-	int acl = __atomic_load_n(&d->acl, __ATOMIC_RELAXED);
-	if (acl == ACL_UNKNOWN) {
+	enum answer acl = __atomic_load_n(&d->known.acl, __ATOMIC_RELAXED);
+	if (acl == ANSWER_UNKNOWN) {
 		const ssize_t n = xattr_ask(&(struct xattr_file){.fd = d->dst}, XATTR_DEFAULT);
-		acl = n < 0 && xattr_is_absent((int)-n) ? ACL_NONE : ACL_GIVEN;
-		__atomic_store_n(&d->acl, acl, __ATOMIC_RELAXED);
+		acl = answer_of(n >= 0 || !xattr_is_absent((int)-n));
+		__atomic_store_n(&d->known.acl, acl, __ATOMIC_RELAXED);
 	}
-	return acl == ACL_NONE;
+	return acl == ANSWER_NO;
 }
 
 void directory_warn_mode(struct worker *w, struct directory *d, int err)
@@ -349,5 +349,5 @@ void directory_release(struct worker *w, struct directory *d)
 void directory_note_inode(struct directory *d, const struct stat *dst)
 {
 	d->dst_inode = inode_of(dst);
-	d->shared = answer_of(private_is_shared(dst));
+	d->known.shared = answer_of(private_is_shared(dst));
 }

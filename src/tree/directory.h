@@ -76,7 +76,7 @@ bool admit_is_closed(const struct tree *, const struct directory *, const struct
 /* Is it one whose owner was not admitted yet? Thread-safe. */
 static inline bool admit_is_due(const struct directory *d)
 {
-	return __atomic_load_n(&d->closed, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&d->admit, __ATOMIC_ACQUIRE) == ADMIT_DUE;
 }
 /* Before the first change of a name in it. */
 void admit_changes(struct tree *, struct directory *);

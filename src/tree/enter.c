@@ -306,7 +306,7 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 							 : DIRECTORY_OLD;
 	if (d->state == DIRECTORY_OLD && d->dst >= 0) {
 		d->was = *now;
-		d->closed = admit_is_closed(t, d, now);
+		d->admit = admit_is_closed(t, d, now) ? ADMIT_DUE : ADMIT_NONE;
 	}
 	w->work.outcome.stage = OUTCOME_LATER;
 	w->work.outcome.replaced = !fresh;

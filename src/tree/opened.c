@@ -3,7 +3,14 @@
  * everything below it is finished, so a deep tree would need them for each level. If they run
  * short, directories that no thread uses are closed, the one that was used least recently first; a
  * thread that needs one opens it again. A name can have been exchanged since: what it names now
- * must be the same inode.
+ * must be the same inode. A subdirectory is in one of these states:
+ *
+ *     state   src    users  in the list
+ *     ------  -----  -----  -----------
+ *     in use  >= 0   > 0    no           by opened_use(): it stays open until opened_unuse()
+ *     idle    >= 0   0      yes          by opened_add(), opened_unuse()
+ *     closed  -1     0      no           from idle, when descriptors run short
+ *     ended   -1     any    no           by opened_end()
  */
 #include "directory.h"
 #include "io/io.h"
@@ -52,20 +59,17 @@ static unsigned long opened_most(const struct tree *t)
 
 static void opened_list_remove(struct opened *o, struct directory *d)
 {
-	if (!d->listed)
-		return;
-	*(d->before ? &d->before->after : &o->first) = d->after;
-	*(d->after ? &d->after->before : &o->last) = d->before;
-	d->listed = false;
+	const struct opened_directory *x = &d->opened;
+	*(x->before ? &x->before->opened.after : &o->first) = x->after;
+	*(x->after ? &x->after->opened.before : &o->last) = x->before;
 }
 
 static void opened_list_append(struct opened *o, struct directory *d)
 {
-	d->before = o->last;
-	d->after = NULL;
-	*(o->last ? &o->last->after : &o->first) = d;
+	d->opened.before = o->last;
+	d->opened.after = NULL;
+	*(o->last ? &o->last->opened.after : &o->first) = d;
 	o->last = d;
-	d->listed = true;
 }
 
 /* Notes which directory of the earlier copy is open. */
@@ -76,7 +80,7 @@ static bool opened_note_link(struct directory *d)
 		return true;
 	if (fstat(d->link, &st) < 0)
 		return false;
-	d->link_inode = inode_of(&st);
+	d->opened.link = inode_of(&st);
 	return true;
 }
 
@@ -106,8 +110,6 @@ static void opened_close(const struct closing *c)
 static struct closing opened_take(struct tree *t, struct directory *d)
 {
 	const struct closing c = {{d->src, d->dst, d->link}};
-	d->has_dst = d->dst >= 0;
-	d->has_link = d->link >= 0;
 	d->src = d->dst = d->link = -1;
 	t->opened.count--;
 	return c;
@@ -119,12 +121,12 @@ static void opened_close_unused(struct tree *t)
 	const unsigned long most = opened_most(t);
 	struct directory *d = t->opened.first;
 	while (d && t->opened.count > most) {
-		struct directory *next = d->after;
+		struct directory *next = d->opened.after;
 		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && opened_note_link(d) &&
 		    opened_note_inode(d)) {
 			/* Another user can make a directory that gets its inode number. */
 			if (d->dst >= 0 && t->root.ground.foreign)
-				d->id = identity_of(d->dst);
+				d->opened.id = identity_of(d->dst);
 			opened_list_remove(&t->opened, d);
 			const struct closing c = opened_take(t, d);
 			opened_close(&c);
@@ -200,7 +202,7 @@ static int opened_open_checked(const struct tree *t, const struct directory *d,
 {
 	const bool follow = side == OPENED_SRC && t->options->follow == FCOPY_FOLLOW_ALWAYS;
 	const int flags = O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
-	const struct inode was[] = {inode_of(&d->st), d->dst_inode, d->link_inode};
+	const struct inode was[] = {inode_of(&d->st), d->dst_inode, d->opened.link};
 	struct stat st;
 	const bool keeps = side == OPENED_DST && t->options->keep_directory_symlink;
 	int fd = (passes && !keeps) || side == OPENED_LINK ? openat(at, name, flags | O_PATH)
@@ -209,9 +211,9 @@ static int opened_open_checked(const struct tree *t, const struct directory *d,
 	if (fd < 0)
 		return -errno;
 	int r = fstat(fd, &st) < 0 ? -errno : inode_is(was[side], &st) ? fd : -ESTALE;
-	if (r >= 0 && side == OPENED_DST && d->id.known) {
+	if (r >= 0 && side == OPENED_DST && d->opened.id.known) {
 		const struct identity now = identity_of(fd);
-		r = identity_is_same(&now, &d->id) ? r : -ESTALE;
+		r = identity_is_same(&now, &d->opened.id) ? r : -ESTALE;
 	}
 	if (r < 0)
 		close(fd);
@@ -255,7 +257,7 @@ static int opened_open_again(const struct tree *t, const struct directory *d, en
 /* The lock is held. */
 static int opened_open(struct tree *t, struct directory *d, const struct directory *below)
 {
-	const bool has[] = {true, d->has_dst, d->has_link};
+	const bool has[] = {true, d->dst_inode.dev != 0, d->opened.link.dev != 0};
 	int fd[] = {-1, -1, -1};
 	for (int side = OPENED_SRC; side <= OPENED_LINK; side++) {
 		if (!has[side])
@@ -272,6 +274,8 @@ static int opened_open(struct tree *t, struct directory *d, const struct directo
 	d->src = fd[OPENED_SRC];
 	d->dst = fd[OPENED_DST];
 	d->link = fd[OPENED_LINK] >= 0 ? fd[OPENED_LINK] : -1;
+	if (d->link < 0)
+		d->opened.link = (struct inode){0, 0};
 	t->opened.count++;
 	return 0;
 }
@@ -282,9 +286,10 @@ int opened_use(struct tree *t, struct directory *d)
 	pthread_mutex_lock(&t->opened.lock);
 	if (d->parent && d->src < 0)
 		r = opened_open(t, d, NULL);
-	if (r == 0) {
-		d->users++;
+	else if (d->parent && d->opened.users == 0)
 		opened_list_remove(&t->opened, d);
+	if (r == 0) {
+		d->opened.users++;
 		opened_close_unused(t);
 	}
 	pthread_mutex_unlock(&t->opened.lock);
@@ -294,7 +299,7 @@ int opened_use(struct tree *t, struct directory *d)
 void opened_unuse(struct tree *t, struct directory *d)
 {
 	pthread_mutex_lock(&t->opened.lock);
-	if (--d->users == 0 && d->parent && d->src >= 0)
+	if (--d->opened.users == 0 && d->parent && d->src >= 0)
 		opened_list_append(&t->opened, d);
 	pthread_mutex_unlock(&t->opened.lock);
 }
@@ -307,7 +312,6 @@ void opened_end(struct tree *t, struct directory *d)
 	/* It is probably next, and by ".." of d it takes one call, whatever the depth. */
 	if (parent->parent && parent->src < 0 && d->src >= 0 && opened_open(t, parent, d) == 0)
 		opened_list_append(&t->opened, parent);
-	opened_list_remove(&t->opened, d);
 	if (d->src >= 0)
 		c = opened_take(t, d);
 	pthread_mutex_unlock(&t->opened.lock);

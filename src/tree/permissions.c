@@ -47,8 +47,8 @@ void admit_changes(struct tree *t, struct directory *d)
 		return;
 	pthread_mutex_lock(&t->lock);
 	if (admit_is_due(d))
-		d->admitted = admit_open(d->dst, &d->was);
-	__atomic_store_n(&d->closed, false, __ATOMIC_RELEASE);
+		__atomic_store_n(&d->admit, admit_open(d->dst, &d->was) ? ADMIT_GIVEN : ADMIT_NONE,
+				 __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -57,9 +57,9 @@ void admit_end(struct tree *t, struct directory *d)
 	const mode_t open = (d->was.st_mode & 07777) | CHANGES;
 	const bool copied = t->options->copy.preserve & FCOPY_ATTR_MODE && !tree_stopped(t);
 	struct stat now;
-	if (!d->admitted || fstat(d->dst, &now) < 0)
+	if (d->admit != ADMIT_GIVEN || fstat(d->dst, &now) < 0)
 		return;
-	d->admitted = false;
+	d->admit = ADMIT_NONE;
 	if ((now.st_mode & 07777) == open && !(copied && (d->st.st_mode & 07777) == open))
 		admit_close(d->dst, &d->was);
 }

@@ -41,7 +41,9 @@ static unsigned regular_flags(const struct worker *w, const struct entry *e)
 	       (w->work.decision.exact ? DESTINATION_EXACT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 	       (admit_is_due(e->dir) ? DESTINATION_ADMITTED : 0) |
-	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
+	       (__atomic_load_n(&e->dir->known.fits, __ATOMIC_RELAXED) == ANSWER_YES
+		    ? DESTINATION_DIRECTORY_FITS
+		    : 0) |
 	       (aside_is_shared(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
 }
 
@@ -64,7 +66,7 @@ static int regular_open_destination(struct worker *w, const struct entry *e, con
 		r = destination_open_place(&c->dst, &w->work.place, entry_dst, &c->src, &w->options,
 					   regular_flags(w, e), w->tree->known.storage, error);
 	if (r == 0 && destination_directory_fits(&c->dst))
-		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&e->dir->known.fits, ANSWER_YES, __ATOMIC_RELAXED);
 	if (w->work.decision.exact && r == 0 &&
 	    !facts_allow(&w->work.decision, e, destination_found(&c->dst))) {
 		c->dst.ops->abort(&c->dst);

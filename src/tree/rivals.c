@@ -40,7 +40,7 @@ static struct inodes *rivals_set(struct tree *t, const struct stat *st)
 static bool rivals_lead_to_link(struct tree *t, const struct directory *d, const char *name,
 				const struct stat *st)
 {
-	const struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE);
+	const struct name_list *there = __atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE);
 	return there && there->name && st->st_nlink > 1 && !S_ISDIR(st->st_mode) &&
 	       inodes_has(&t->claims.set[SET_LINKED], st) && !names_have(there, name);
 }
@@ -138,15 +138,16 @@ static int rivals_check_target(struct worker *w, const struct entry *e, const st
 
 const struct name_list *rivals_list(struct directory *d)
 {
-	struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE), *expected = NULL;
+	struct name_list *there = __atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE),
+			 *expected = NULL;
 	if (there)
 		return there;
 	if (!(there = malloc(sizeof(*there))))
 		return NULL;
 	if (names_read(d->dst, there, NULL) < 0)
 		*there = (struct name_list){0};
-	if (!__atomic_compare_exchange_n(&d->there, &expected, there, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE)) {
+	if (!__atomic_compare_exchange_n(&d->rivals.there, &expected, there, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		names_free(there);
 		free(there);
 		there = expected;
@@ -165,11 +166,11 @@ static bool rivals_were_listed(struct directory *d, const char *name)
 
 void rivals_forget(struct directory *d)
 {
-	if (d->there)
-		names_free(d->there);
-	free(d->there);
-	d->there = NULL;
-	names_free(&d->sought);
+	if (d->rivals.there)
+		names_free(d->rivals.there);
+	free(d->rivals.there);
+	d->rivals.there = NULL;
+	names_free(&d->rivals.sought);
 }
 
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
@@ -196,15 +197,15 @@ static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, 
 void rivals_expect_link(struct tree *t, const struct entry *e)
 {
 	struct directory *d = e->dir;
-	if (rivals_possible(t) && !__atomic_load_n(&d->there, __ATOMIC_ACQUIRE) && d->dst >= 0 &&
-	    !system_has(d->dst, SYSTEM_NAMES))
+	if (rivals_possible(t) && !__atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE) &&
+	    d->dst >= 0 && !system_has(d->dst, SYSTEM_NAMES))
 		(void)rivals_list(d);
 }
 
 void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st, bool is_new)
 {
 	struct tree *t = w->tree;
-	const struct name_list *there = __atomic_load_n(&e->dir->there, __ATOMIC_ACQUIRE);
+	const struct name_list *there = __atomic_load_n(&e->dir->rivals.there, __ATOMIC_ACQUIRE);
 	/* Other SRC list in the same directory of DST. */
 	const bool by_list = is_new && there && there->name && !tree_has_several(t);
 	if (!rivals_possible(t) || (is_new && !there && system_has(e->dir->dst, SYSTEM_NAMES)) ||
@@ -315,17 +316,17 @@ static void rivals_search_names(struct search *s, bool thorough)
 	const struct entry *e = s->e;
 	struct directory *d = e->dir;
 	struct stat src, dst;
-	const bool again = thorough || ++d->searches <= SEARCHES;
+	const bool again = thorough || ++d->rivals.searches <= SEARCHES;
 	if (again) {
-		names_free(&d->sought);
-		(void)names_read(d->src, &d->sought, NULL);
+		names_free(&d->rivals.sought);
+		(void)names_read(d->src, &d->rivals.sought, NULL);
 	}
-	for (size_t i = names_from(&d->sought, e->name);
-	     i < d->sought.count && strcmp(d->sought.name[i], e->name) == 0; i++)
+	for (size_t i = names_from(&d->rivals.sought, e->name);
+	     i < d->rivals.sought.count && strcmp(d->rivals.sought.name[i], e->name) == 0; i++)
 		s->count++;
-	s->unknown = !d->sought.name || (!again && s->count < 2);
-	for (size_t i = 0; i < d->sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
-		const char *name = d->sought.name[i];
+	s->unknown = !d->rivals.sought.name || (!again && s->count < 2);
+	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
+		const char *name = d->rivals.sought.name[i];
 		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
 		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
 			continue;

@@ -199,8 +199,8 @@ static struct directory *root_begin(struct building *r)
 		t->root.part = inode_of(&parent);
 	}
 	if (d && fresh && tree_has_several(t)) /* a later operand may link to what is in it */
-		d->shared = answer_of(fstat(r->to->place.dir, &parent) < 0 ||
-				      private_is_shared(&parent));
+		d->known.shared = answer_of(fstat(r->to->place.dir, &parent) < 0 ||
+					    private_is_shared(&parent));
 	return d;
 }
 

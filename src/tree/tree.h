@@ -79,40 +79,52 @@ enum directory_names {
 	NAMES_AWAY  /* a mount point that is not entered */
 };
 
-/* A directory that is being copied. */
-struct directory {
-	struct directory *parent; /* NULL: the operand itself */
-	int src, dst;             /* descriptors; open between opened_use() and opened_unuse() */
-	int link;                 /* of options.link_dest, or -1 */
-	struct stat st;           /* of the source */
-	enum directory_state state;
-	enum directory_names names;
-	bool failed;     /* a failure of the directory itself was reported; atomic */
-	struct stat was; /* of dst, if it existed; st_nlink 0: it did not */
-	bool closed;     /* its owner may not change the names in dst; atomic */
-	bool admitted;   /* ... and may, until the directory is finished */
-	enum { ACL_UNKNOWN, ACL_NONE, ACL_GIVEN } acl; /* dst's for what is made in it; atomic */
-	bool grown; /* more was done to its names than files replaced; atomic */
-	/* Of opened.c, whose lock protects them: */
+/* What is asked of dst once, when it is needed; atomic. */
+struct directory_answers {
+	enum answer shared; /* can another user rename what is in it? aside.c */
+	enum answer moves;  /* can a directory be moved in it? aside.c */
+	enum answer acl;    /* does it give an ACL to what is made in it? */
+	enum answer fits;   /* was a file replaced in it, which allows that for each? never NO */
+};
+
+/* Whether a directory is open. opened.c, whose lock protects this, shows the states. */
+struct opened_directory {
 	struct directory *before, *after; /* in the list of open directories that are not in use */
-	bool listed;                      /* ... it is in this list */
-	bool has_dst;                     /* if it is closed: dst was open */
-	bool has_link;                    /* ... link was */
-	struct inode link_inode;          /* ... and which directory it was */
-	struct inode dst_inode;
 	unsigned users;
-	struct identity id;  /* of dst, when it is closed in a merge */
-	enum answer shared;  /* can another user rename what is in dst? atomic: aside.c */
-	enum answer moves;   /* ... and can this process move a directory in it? atomic */
-	bool fits;           /* a file was replaced in dst, which allows that for each */
-	unsigned present;    /* entries with a copy in dst (--resume); atomic */
-	struct listed *list; /* of a walk of a list: what it has of this directory, or NULL; and */
-	struct listed *rest; /* ... the next name in it */
-	/* Of rivals.c: */
+	struct inode link;  /* which directory `link` was when it was closed; dev 0: none */
+	struct identity id; /* of dst, when it was closed in a merge */
+};
+
+/* What rivals.c has read of a directory. */
+struct directory_rivals {
 	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list
-	    sought;          /* what src listed when another name of a copy was sought last ... */
-	unsigned searches;   /* ... and how often that was done; under claims.lock */
+	    sought;        /* what src listed when another name of a copy was sought last ... */
+	unsigned searches; /* ... and how often that was done; under claims.lock */
+};
+
+/* A directory that is being copied. Its descriptors are open from opened_use() to opened_unuse();
+ * those of the operand until it ends. */
+struct directory {
+	struct directory *parent; /* NULL: the operand itself */
+	int src, dst;             /* dst -1: a dry run or a list, and DST lacks it */
+	int link;                 /* of options.link_dest, or -1 */
+	struct stat st;           /* of the source */
+	struct stat was;          /* of dst, if it existed; st_nlink 0: it did not */
+	struct inode dst_inode;   /* dev 0: unknown */
+	enum directory_state state;
+	enum directory_names names;
+	bool failed; /* a failure of the directory itself was reported; atomic */
+	bool grown;  /* more was done to its names than files replaced; atomic */
+	/* May its owner, this user, change the names in dst? DUE: not before admit_changes();
+	 * GIVEN: until admit_end(). Atomic. */
+	enum { ADMIT_NONE, ADMIT_DUE, ADMIT_GIVEN } admit;
+	struct opened_directory opened;
+	struct directory_answers known;
+	struct directory_rivals rivals;
+	struct listed *list; /* of a walk of a list: what it has of this directory, or NULL; and */
+	struct listed *rest; /* ... the next name in it */
+	unsigned present;    /* entries with a copy in dst (--resume); atomic */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */

@@ -447,7 +447,7 @@ struct directory *root_start(struct building *r, const struct ground *ground)
 				     : DIRECTORY_NEW;
 	d->was = st;
 	if (ground->foreign)
-		d->closed = admit_is_closed(t, d, &st);
+		d->admit = admit_is_closed(t, d, &st) ? ADMIT_DUE : ADMIT_NONE;
 	return d;
 }
 
