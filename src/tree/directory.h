@@ -118,9 +118,9 @@ bool opened_are_many(struct tree *);
 /* Which inode the directory in the destination is. */
 struct inode opened_inode(struct tree *, struct directory *);
 /* Does the name of this directory in SRC, which is open, still lead to it? Not after it was moved,
- * replaced or removed: then what it lists no longer says what SRC has. If not, errno is that of the
- * look, or ESTALE. */
-bool opened_has_name(struct tree *, struct directory *);
+ * replaced or removed: then what it lists no longer says what SRC has. Returns 0; -ESTALE: it leads
+ * to another one; or the -errno of the look. */
+int opened_check_name(struct tree *, struct directory *);
 /* Has SRC nothing of this name now? False of the operand's directory, and if that cannot be seen.
  */
 bool opened_is_lacking(struct tree *, const struct directory *);

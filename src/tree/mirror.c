@@ -253,9 +253,9 @@ static int mirror_compare(struct worker *w, struct directory *d, const struct na
  * name, its parent directory removes the copy. */
 static bool mirror_may_compare(struct worker *w, struct directory *d, bool removed)
 {
-	if (!removed && opened_has_name(w->tree, d))
+	const int err = removed ? ESTALE : -opened_check_name(w->tree, d);
+	if (err == 0)
 		return true;
-	const int err = removed ? ESTALE : errno;
 	if (opened_is_lacking(w->tree, d))
 		return false;
 	const struct entry e = ENTRY(d, "");
@@ -311,7 +311,7 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 ||
 	    w->sum.count[FCOPY_COUNT_FAILED] > 0)
 		return "nothing is removed, because entries failed";
-	if (!opened_has_name(w->tree, root))
+	if (opened_check_name(w->tree, root) < 0)
 		return "nothing is removed, because SRC " MOVED;
 	if (!max) {
 		if (root->present > 0)

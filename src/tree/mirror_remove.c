@@ -437,7 +437,7 @@ uint64_t mirror_remove_all(struct worker *w, struct directory *root, bool counts
 	for (const struct extra *e = w->tree->mirror.extras; e && !tree_stopped(w->tree);
 	     e = e->next) {
 		/* If it is removed now, it lacks everything. */
-		if (!opened_has_name(w->tree, root)) {
+		if (opened_check_name(w->tree, root) < 0) {
 			mirror_refuse(
 			    &x, "", ESTALE,
 			    "is not mirrored further: SRC was moved, replaced or removed");

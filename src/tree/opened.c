@@ -338,42 +338,37 @@ static bool opened_have_one_path(int a, int b)
 
 /* Does the name lead to the open directory fd, which had this stat when it was opened? Where inode
  * numbers change while a directory is open (some FUSE), its path decides: the kernel marks that of
- * a directory that was removed, and follows its renames. */
-static bool opened_leads_to(int at, const char *name, bool follow, int fd, const struct stat *then)
+ * a directory that was removed, and follows its renames. Returns as opened_check_name(). */
+static int opened_leads_to(int at, const char *name, bool follow, int fd, const struct stat *then)
 {
 	struct stat named = {0}, now = {0};
 	const int path = openat(at, name,
 				O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (path < 0)
-		return false;
+		return -errno;
 	/* Names such as . lead to a directory that was removed, too: it has no link left. Some FUSE
 	 * file systems report none at all. */
-	int err = fstat(path, &named) < 0 || fstat(fd, &now) < 0 ? errno : 0;
-	bool same = err == 0 && named.st_dev == now.st_dev &&
+	const int r = fstat(path, &named) < 0 || fstat(fd, &now) < 0 ? -errno : 0;
+	bool same = r == 0 && named.st_dev == now.st_dev &&
 		    (now.st_nlink > 0 || then->st_nlink == 0);
 	if (same && named.st_ino != now.st_ino)
 		same = now.st_ino != then->st_ino && opened_have_one_path(path, fd);
 	close(path);
-	errno = err ? err : ESTALE;
-	return same;
+	return r < 0 || same ? r : -ESTALE;
 }
 
-bool opened_has_name(struct tree *t, struct directory *d)
+int opened_check_name(struct tree *t, struct directory *d)
 {
 	struct directory *parent = d->parent;
 	if (!parent)
 		return opened_leads_to(AT_FDCWD, d->src_path, true, d->src, &d->st);
-	const int used = opened_use(t, parent);
-	if (used < 0) {
-		errno = -used;
-		return false;
-	}
-	const bool has = opened_leads_to(parent->src, d->name,
-					 t->options->follow == FCOPY_FOLLOW_ALWAYS, d->src, &d->st);
-	const int err = errno;
+	int r = opened_use(t, parent);
+	if (r < 0)
+		return r;
+	r = opened_leads_to(parent->src, d->name, t->options->follow == FCOPY_FOLLOW_ALWAYS, d->src,
+			    &d->st);
 	opened_unuse(t, parent);
-	errno = err;
-	return has;
+	return r;
 }
 
 bool opened_is_lacking(struct tree *t, const struct directory *d)

@@ -33,9 +33,9 @@ static void prune_doubt_tree(const struct worker *w)
 static bool prune_may_compare(struct worker *w, struct directory *d)
 {
 	const struct entry e = ENTRY(d, "");
-	if (opened_has_name(w->tree, d))
+	const int err = -opened_check_name(w->tree, d);
+	if (err == 0)
 		return true;
-	const int err = errno;
 	if (opened_is_lacking(w->tree, d))
 		return false;
 	if (opened_is_gone(err))

@@ -408,9 +408,9 @@ void root_walk(struct building *r, struct directory *d)
 		mirror_end(t, d);
 	/* What was copied need not be what SRC has: its directory may have been emptied first. Then
 	 * a new tree gets no name, not even one that goes without what failed. */
-	if ((t->root.failures == 0 || t->options->keep_going) && !tree_stopped(t) &&
-	    !opened_has_name(t, d)) {
-		const int err = errno;
+	const bool matters = (t->root.failures == 0 || t->options->keep_going) && !tree_stopped(t);
+	const int err = matters ? -opened_check_name(t, d) : 0;
+	if (err) {
 		t->root.failures++;
 		/* The next mirror copies all again: it cannot be combined with --resume. */
 		t->root.doubt = t->options->delete_extra ? DOUBT_PART : DOUBT_COMMIT;
