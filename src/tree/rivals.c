@@ -173,25 +173,47 @@ void rivals_forget(struct directory *d)
 	names_free(&d->rivals.sought);
 }
 
-/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
- * it does; of other names, and where it does, the list of the directory is read. */
-static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
+/* Writes the name with each letter of ASCII in the other case. Returns whether all of it is ASCII.
+ */
+static bool rivals_swap_case(const char *name, char other[NAME_MAX + 1])
 {
-	char other[NAME_MAX + 1];
-	struct stat there;
 	bool all_ascii = true;
 	size_t n = 0;
-	for (const char *c = e->as; *c && n < NAME_MAX; c++, n++) {
+	for (const char *c = name; *c && n < NAME_MAX; c++, n++) {
 		const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
 		all_ascii &= (*c & 0x80) == 0;
 		other[n] = letter ? (char)(*c ^ 0x20) : *c;
 	}
 	other[n] = '\0';
-	if (all_ascii && (strcmp(other, e->as) == 0 ||
-			  fstatat(e->dir->dst, other, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-			  !same_inode(&there, st)))
+	return all_ascii;
+}
+
+/* Does this name in the copy's directory lead to the file? */
+static bool rivals_leads(const struct entry *e, const char *name, const struct stat *st)
+{
+	struct stat now;
+	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
+}
+
+/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
+ * it does; of other names, and where it does, the list of the directory is read. */
+static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
+{
+	char other[NAME_MAX + 1];
+	if (rivals_swap_case(e->as, other) &&
+	    (strcmp(other, e->as) == 0 || !rivals_leads(e, other, st)))
 		return false;
 	return !rivals_were_listed(e->dir, e->as) && !(is_new && reader_lists(e->dir->dst, e->as));
+}
+
+/* Can no other name of SRC lead to this file? It has one name, which DST keeps as it is, and whose
+ * letters show that DST does not ignore case. */
+static bool rivals_are_impossible(const struct entry *e, const struct stat *st)
+{
+	char other[NAME_MAX + 1];
+	return S_ISREG(st->st_mode) && st->st_nlink == 1 && rivals_swap_case(e->as, other) &&
+	       strcmp(other, e->as) != 0 && !rivals_leads(e, other, st) &&
+	       rivals_leads(e, e->as, st) && system_has(e->dir->dst, SYSTEM_NAMES);
 }
 
 void rivals_expect_link(struct tree *t, const struct entry *e)
@@ -363,7 +385,7 @@ static void rivals_search(struct tree *t, struct search *s, bool thorough)
 static bool rivals_are_one(struct tree *t, const struct search *s)
 {
 	const struct entry *e = s->e;
-	if (s->rival[0] || s->unknown ||
+	if (s->rival[0] || (s->unknown && !rivals_are_impossible(e, &s->dst)) ||
 	    (s->dst.st_nlink > 0 && inodes_has(&t->claims.set[SET_REACHED], &s->dst)))
 		return false;
 	if (s->count > 1 || t->options->keep_directory_symlink)
@@ -396,12 +418,6 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	return s.rival[0] || s.unknown;
 }
 
-static bool rivals_still_lead(const struct entry *e, const struct stat *st)
-{
-	struct stat now;
-	return fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
-}
-
 /* The look for another name of SRC is true only while the file has its name: an entry that takes
  * one of its names has claimed it before. */
 bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
@@ -412,7 +428,7 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 		return rivals_claim_stat(t, e, st);
 	if (rivals_differ_in_case(e, st, false) && rivals_share(t, e))
 		return false;
-	return !inodes_has(&t->claims.set[SET_TAKEN], st) || rivals_still_lead(e, st);
+	return !inodes_has(&t->claims.set[SET_TAKEN], st) || rivals_leads(e, e->as, st);
 }
 
 /* Reports s->rival, or that there is none. */
@@ -456,7 +472,9 @@ int rivals_report_new(struct worker *w, const struct entry *e)
 	rivals_search(w->tree, &s, false);
 	if (rivals_have_one_source(&s) || (!s.rival[0] && s.count > 1))
 		return rivals_leave(w);
-	return s.rival[0] || s.unknown ? rivals_report_found(w, &s) : 0;
+	return s.rival[0] || (s.unknown && !rivals_are_impossible(e, &s.dst))
+		   ? rivals_report_found(w, &s)
+		   : 0;
 }
 
 int rivals_report_other(struct worker *w, const struct entry *e)

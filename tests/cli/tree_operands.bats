@@ -579,6 +579,38 @@ prepare() {
 		done'
 }
 
+@test "... also one that lists many names again because they were replaced while it was read" {
+	cat >again.c <<'C'
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+/* The first directory with a file17 is read twice. */
+ssize_t getdents64(int fd, void *buffer, size_t size)
+{
+	ssize_t (*real)(int, void *, size_t) = dlsym(RTLD_NEXT, "getdents64");
+	static int in, done;
+	ssize_t n = real(fd, buffer, size);
+	if (n == 0 && in == fd && !done++ && lseek(fd, 0, SEEK_SET) == 0)
+		n = real(fd, buffer, size);
+	if (n > 0 && memmem(buffer, (size_t)n, "file17", 6))
+		in = fd;
+	return n;
+}
+C
+	"${CC:-cc}" -shared -fPIC -o again.so again.c -ldl 2>cc || skip "no C compiler: $(head -1 cc)"
+	mkdir s d
+	local i
+	for i in {1..40}; do echo $i >s/file$i; done
+	for i in d new d; do
+		LD_PRELOAD=$T/again.so expect 0 -aT s $i
+		says
+		diff -r s $i
+		find s -type f -exec touch {} +
+	done
+}
+
 @test "symlinks in DST: no copy replaces another one, or a file of the source" {
 	new() {
 		rm -rf s d t
