@@ -283,7 +283,7 @@ int http_send(struct endpoint *e, const void *from, size_t n, bool more, struct 
 		if (put > 0) {
 			at += put;
 			n -= (size_t)put;
-			io_moved(io);
+			io->waits = 0;
 			continue;
 		}
 		int r = errno == EAGAIN  ? io_wait_again(io, e->fd, POLLOUT)

@@ -64,7 +64,7 @@ static int splice_once(struct transfer *t, int in, int out, size_t n, size_t *mo
 		t->io.calls++;
 		if (got >= 0) {
 			*moved = (size_t)got;
-			io_moved(&t->io);
+			t->io.waits = 0;
 			return 0;
 		}
 		/* TCP urgent data: EAGAIN for ever, while poll(2) reports input. */

@@ -59,7 +59,7 @@ int transfer_pace(struct transfer *t, size_t n)
 {
 	struct monitor *m = t->monitor;
 	if (n > 0)
-		io_moved(&t->io);
+		t->io.waits = 0;
 	if (m) {
 		uint64_t moved = __atomic_add_fetch(&m->moved, n, __ATOMIC_RELAXED);
 		if (m->progress)
@@ -72,13 +72,13 @@ int transfer_pace(struct transfer *t, size_t n)
 
 int transfer_advance(struct transfer *t, size_t n)
 {
+	struct ahead *ahead = t->src_positional ? t->ahead : NULL;
 	t->offset += (off_t)n;
-	if (!t->ahead || !t->src_positional)
-		return transfer_account(t, n);
-	ahead_look(t->ahead, t->io.idle, t->src, t->offset, t->end < t->size ? t->end : t->size);
+	if (ahead)
+		ahead_look(ahead, t->io.idle, t->src, t->offset, MIN(t->end, t->size));
 	int r = transfer_account(t, n);
-	if (t->monitor && t->monitor->limit_rate) /* its pauses do not count */
-		ahead_start(t->ahead, t->io.idle);
+	if (ahead && t->monitor && t->monitor->limit_rate) /* its pauses do not count */
+		ahead_start(ahead, t->io.idle);
 	return r;
 }
 

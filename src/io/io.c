@@ -28,11 +28,6 @@ bool io_cancelled(const struct io *io)
 	return io->cancel && __atomic_load_n(io->cancel, __ATOMIC_RELAXED);
 }
 
-void io_moved(struct io *io)
-{
-	io->waits = 0;
-}
-
 /* Called after a failed call on fd. Returns 0: retry it; or the final -errno. */
 static int io_retry(struct io *io, int fd, short events)
 {
@@ -43,30 +38,16 @@ static int io_retry(struct io *io, int fd, short events)
 	return -errno;
 }
 
-static ssize_t read_once(struct io *io, int fd, void *buf, size_t n, off_t at)
-{
-	struct iovec v = {.iov_base = buf, .iov_len = n};
-	io->calls++;
-	if (io->flags)
-		return preadv2(fd, &v, 1, at, io->flags);
-	return at < 0 ? read(fd, buf, n) : pread(fd, buf, n, at);
-}
-
-static ssize_t write_once(struct io *io, int fd, const void *buf, size_t n, off_t at)
-{
-	struct iovec v = {.iov_base = (void *)buf, .iov_len = n};
-	io->calls++;
-	if (io->flags)
-		return pwritev2(fd, &v, 1, at, io->flags);
-	return at < 0 ? write(fd, buf, n) : pwrite(fd, buf, n, at);
-}
-
 ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at)
 {
+	struct iovec v = {.iov_base = buf, .iov_len = n};
 	for (;;) {
-		ssize_t got = read_once(io, fd, buf, n, at);
+		io->calls++;
+		ssize_t got = io->flags ? preadv2(fd, &v, 1, at, io->flags)
+			      : at < 0  ? read(fd, buf, n)
+					: pread(fd, buf, n, at);
 		if (got >= 0) {
-			io_moved(io);
+			io->waits = 0;
 			return got;
 		}
 		int r = io_retry(io, fd, POLLIN);
@@ -79,11 +60,15 @@ int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, siz
 {
 	*done = 0;
 	while (*done < n) {
-		off_t to = at < 0 ? IO_AT_POSITION : at + (off_t)*done;
-		ssize_t put = write_once(io, fd, (const char *)buf + *done, n - *done, to);
+		const off_t to = at < 0 ? IO_AT_POSITION : at + (off_t)*done;
+		struct iovec v = {.iov_base = (char *)buf + *done, .iov_len = n - *done};
+		io->calls++;
+		ssize_t put = io->flags ? pwritev2(fd, &v, 1, to, io->flags)
+			      : at < 0  ? write(fd, v.iov_base, v.iov_len)
+					: pwrite(fd, v.iov_base, v.iov_len, to);
 		if (put > 0) {
 			*done += (size_t)put;
-			io_moved(io);
+			io->waits = 0;
 			continue;
 		}
 		if (put == 0)
@@ -346,19 +331,16 @@ void io_free(void *p, size_t n)
 		munmap(p, whole_pages(n));
 }
 
-static double clock_seconds(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 double io_now(void)
 {
-	return clock_seconds(CLOCK_MONOTONIC);
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 double io_thread_seconds(void)
 {
-	return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }

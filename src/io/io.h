@@ -96,11 +96,11 @@ static inline void io_close(int fd)
 /* How long a loop retries, and what it has done so far. Used by one thread at a time. */
 struct io {
 	const volatile int
-	    *cancel;       /* non-zero: an interrupted call fails with EINTR; NULL: retry it */
-	int timeout_ms;    /* longest wait for a descriptor that returns EAGAIN; <= 0: no limit */
-	int flags;         /* RWF_… for preadv2(2) and pwritev2(2); 0: the plain calls */
-	uint64_t calls;    /* read and write calls made */
-	unsigned waits;    /* calls of io_wait_again since bytes moved last */
+	    *cancel;    /* non-zero: an interrupted call fails with EINTR; NULL: retry it */
+	int timeout_ms; /* longest wait for a descriptor that returns EAGAIN; <= 0: no limit */
+	int flags;      /* RWF_… for preadv2(2) and pwritev2(2); 0: the plain calls */
+	uint64_t calls; /* read and write calls made */
+	unsigned waits; /* calls of io_wait_again since bytes moved last; 0 restarts the timeout */
 	double idle_since; /* io_now() at the first of them */
 	double idle;       /* seconds in io_wait_again so far */
 	/* The peer of a TCP socket must move so many bytes per second, seen over timeout_ms; 0: any
@@ -152,12 +152,9 @@ size_t io_direct_align(int a, int b);
 int io_wait(const struct io *io, int fd, short events);
 
 /* io_wait after a call on fd failed with EAGAIN. The timeout runs from the first EAGAIN since
- * io_moved(): a descriptor may be reported ready and still return EAGAIN. Returns -EAGAIN at once
+ * bytes moved: a descriptor may be reported ready and still return EAGAIN. Returns -EAGAIN at once
  * for a regular file or a block device: poll(2) always reports those ready. */
 int io_wait_again(struct io *io, int fd, short events);
-
-/* Bytes moved: the timeout starts over. */
-void io_moved(struct io *io);
 
 /* Returns page-aligned memory for n bytes, or NULL with errno. From 2 MiB on it is in huge pages if
  * the kernel has some (madvise(2), MADV_HUGEPAGE). io_free takes the same n. */
