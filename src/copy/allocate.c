@@ -33,7 +33,7 @@
  * delayed blocks before a rename (auto_da_alloc), not unwritten ones, and a power cut would leave
  * zeros under the old name.
  */
-static bool wanted(const struct copy *c, off_t start, off_t end)
+static bool allocate_is_wanted(const struct copy *c, off_t start, off_t end)
 {
 	enum endpoint_old old = copy_old(c);
 	bool safe = old == OLD_NONE || (c->options->fsync && old == OLD_REPLACED);
@@ -45,7 +45,7 @@ static bool wanted(const struct copy *c, off_t start, off_t end)
 				   system_has(c->dst.fd, SYSTEM_ALLOCATES));
 }
 
-static int allocate(struct copy *c, off_t start, off_t end, bool required)
+static int allocate_range(struct copy *c, off_t start, off_t end, bool required)
 {
 	c->needs_truncate = true;
 	if (end > c->allocated)
@@ -65,14 +65,14 @@ static int allocate(struct copy *c, off_t start, off_t end, bool required)
 
 int allocate_blocks(struct copy *c, off_t start, off_t end)
 {
-	if (!wanted(c, start, end))
+	if (!allocate_is_wanted(c, start, end))
 		return 0;
-	return allocate(c, start, end, c->options->preallocate == FCOPY_WHEN_ALWAYS);
+	return allocate_range(c, start, end, c->options->preallocate == FCOPY_WHEN_ALWAYS);
 }
 
 void allocate_ahead(struct copy *c, off_t start, off_t end)
 {
-	if (!wanted(c, start, end))
+	if (!allocate_is_wanted(c, start, end))
 		return;
 	c->needs_truncate = true;
 	c->allocated = end;
@@ -82,7 +82,8 @@ void allocate_ahead(struct copy *c, off_t start, off_t end)
 
 int allocate_unwritten(struct copy *c, off_t start, off_t end)
 {
-	return c->options->preallocate == FCOPY_WHEN_NEVER ? 0 : allocate(c, start, end, false);
+	return c->options->preallocate == FCOPY_WHEN_NEVER ? 0
+							   : allocate_range(c, start, end, false);
 }
 
 /* For a device, or an old file in which the hole cannot be punched. */
@@ -190,7 +191,7 @@ static bool free_bytes(int fd, uint64_t *bytes)
 static bool lacks_space(struct copy *c, bool *in_place)
 {
 	struct fcopy_report *r = c->report;
-	const struct stat *old = endpoint_old_stat(&c->dst);
+	const struct stat *old = c->dst.old_stat;
 	bool overwrites = copy_old(c) == OLD_OVERWRITTEN;
 	uint64_t data = data_left(c), spare;
 	if (data < (c->shared ? SPACE_MIN_OF_MANY : SPACE_MIN) || !S_ISREG(c->dst.st.st_mode) ||

@@ -291,9 +291,7 @@ int verify_copy(struct copy *c)
 	double start = io_now();
 	c->failed = STEP_OTHER;
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - c->first));
-	const char *in_place = endpoint_old(&c->dst) == OLD_OVERWRITTEN
-				   ? ", and was written in place"
-				   : "";
+	const char *in_place = c->dst.old == OLD_OVERWRITTEN ? ", and was written in place" : "";
 	off_t same = c->src.positional
 			 ? compare_files(c, c->first, c->all.offset, true, true, &cached)
 			 : compare_sum(c, c->all.offset, &cached);

@@ -170,7 +170,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return copy_run(c);
 	}
 	/* Kept: no failure, and a socket of the caller stays usable. */
-	if (r != RESULT_SKIPPED || c->src.ops->commit(&c->src, e) < 0)
+	if (r != RESULT_SKIPPED || !c->src.ops->commit || c->src.ops->commit(&c->src, e) < 0)
 		c->src.ops->abort(&c->src);
 	return r;
 }

@@ -52,8 +52,8 @@ struct copy {
 	struct mover_facts facts;
 
 	/* What the copy has done and seen. */
-	struct transfer all; /* of the whole range; its offset is the finished prefix */
-	struct monitor monitor;
+	struct transfer all;    /* of the whole range; its offset is the finished prefix */
+	struct monitor monitor; /* its progress; NULL: `shared` counts it, or nobody asks */
 	struct mover_state seen;
 	struct ahead ahead;
 	uint64_t sum;        /* --verify of a source that is read only once: of its bytes */
@@ -74,13 +74,7 @@ struct copy {
 /* What becomes of what DST had. */
 static inline enum endpoint_old copy_old(const struct copy *c)
 {
-	return c->again ? OLD_OVERWRITTEN : endpoint_old(&c->dst);
-}
-
-/* What follows the data; NULL: `shared` counts it, or nobody asks. */
-static inline struct fcopy_progress *copy_progress(const struct copy *c)
-{
-	return c->shared ? NULL : c->options->progress;
+	return c->again ? OLD_OVERWRITTEN : c->dst.old;
 }
 
 /* run.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
@@ -140,10 +134,10 @@ int copy_attributes(struct copy *, bool reused, attributes_loss *lose);
 /* Flushes the data; with metadata, or options.preserve, also owner, mode and attributes. */
 int copy_flush(struct copy *, bool metadata);
 
-/* Some storage sets the modification time when a file is closed. copy_hold returns an
- * O_PATH descriptor of DST before the commit, or -1 if that is not to be expected. After the commit
- * copy_look_again takes it, and the result of the commit; if that is 0, it sets the time again if
- * it has changed. Returns the result, or -errno with the failure recorded. */
+/* Some storage sets the modification time when a file is closed: c->stored. copy_hold returns an
+ * O_PATH descriptor of DST before the commit, or -1. After the commit copy_look_again takes it, and
+ * the result of the commit; if that is 0, it sets the time again if it has changed. Returns the
+ * result, or -errno with the failure recorded. */
 int copy_hold(const struct copy *);
 int copy_look_again(struct copy *, int held, int committed);
 

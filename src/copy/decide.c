@@ -28,39 +28,39 @@ static bool decide_replaces_source(const struct facts *f, const struct fcopy_tre
 	       ((o->backup && o->copy.force) || !f->same_name);
 }
 
-static bool answer(struct decision *d, enum act act)
+static bool decide_as(struct decision *d, enum act act)
 {
 	d->act = act;
 	return true;
 }
 
-static bool refuse(struct decision *d, int err, const char *reason)
+static bool decide_refuse(struct decision *d, int err, const char *reason)
 {
 	d->err = err;
 	d->reason = reason;
-	return answer(d, ACT_REFUSE);
+	return decide_as(d, ACT_REFUSE);
 }
 
-static bool refuse_call(struct decision *d, const char *call, int err)
+static bool decide_refuse_call(struct decision *d, const char *call, int err)
 {
 	d->call = call;
-	return refuse(d, err, NULL);
+	return decide_refuse(d, err, NULL);
 }
 
-static bool refuse_unsuitable(struct decision *d, int err, const char *reason)
+static bool decide_refuse_unsuitable(struct decision *d, int err, const char *reason)
 {
 	d->unsuitable = true;
-	return refuse(d, err, reason);
+	return decide_refuse(d, err, reason);
 }
 
-static bool refuse_same(struct decision *d)
+static bool decide_refuse_same(struct decision *d)
 {
 	d->source = d->pair = true;
-	return refuse_unsuitable(d, EINVAL, "are the same file");
+	return decide_refuse_unsuitable(d, EINVAL, "are the same file");
 }
 
 /* What has the name, or its target if that is followed; NULL: it leads nowhere. */
-static const struct stat *found(const struct facts *f, bool follow)
+static const struct stat *decide_found(const struct facts *f, bool follow)
 {
 	if (!follow || !S_ISLNK(f->old.st_mode))
 		return &f->old;
@@ -70,14 +70,14 @@ static const struct stat *found(const struct facts *f, bool follow)
 const struct stat *decide_changed(const struct ground *g, const struct facts *f,
 				  const struct fcopy_tree_options *o)
 {
-	return found(f, decide_follows(g, f->src.st_mode, o));
+	return decide_found(f, decide_follows(g, f->src.st_mode, o));
 }
 
 const struct stat *decide_compared(const struct ground *g, const struct facts *f,
 				   const struct fcopy_tree_options *o)
 {
 	const bool whole = o->update != FCOPY_UPDATE_CHANGED && (decide_replaces(o) || is_link(o));
-	return found(f, S_ISREG(f->src.st_mode) && !decide_removes(g, o) && !whole);
+	return decide_found(f, S_ISREG(f->src.st_mode) && !decide_removes(g, o) && !whole);
 }
 
 /* DST could not be looked at. What is absent, or leads nowhere, is left to the copy; so is what an
@@ -89,36 +89,37 @@ static bool decide_unseen(const struct fcopy_tree_options *o, int err, struct de
 	if (absent)
 		return false;
 	if ((o->confirm || o->backup) && !o->copy.no_clobber)
-		return refuse_call(d, "stat", err);
-	return (o->update || o->delete_extra) && !reported && refuse_call(d, "open", err);
+		return decide_refuse_call(d, "stat", err);
+	return (o->update || o->delete_extra) && !reported && decide_refuse_call(d, "open", err);
 }
 
-/* What cannot be made, whatever DST has. */
+/* Links that cannot be made, whatever DST has. */
 static bool decide_source(const struct facts *f, const struct fcopy_tree_options *o,
 			  struct decision *d)
 {
 	if (o->link && f->src_output) {
 		d->source = true;
-		return refuse(d, EINVAL, f->src_output->taken);
+		return decide_refuse(d, EINVAL, f->src_output->taken);
 	}
-	if (o->link || !o->symbolic_link)
+	if (o->link)
 		return false;
 	if (f->unlinked)
-		return refuse_unsuitable(d, f->unlinked_err, f->unlinked);
+		return decide_refuse_unsuitable(d, f->unlinked_err, f->unlinked);
 	if (f->unlinked_err)
-		return refuse_call(d, "symlink", f->unlinked_err);
+		return decide_refuse_call(d, "symlink", f->unlinked_err);
 	return (f->same_name || (f->exists && same_inode(&f->src, &f->old))) &&
-	       refuse_unsuitable(d, EINVAL, "is SRC itself");
+	       decide_refuse_unsuitable(d, EINVAL, "is SRC itself");
 }
 
 /* What this run has made is the copy of another entry, not an older file. */
-static bool skip(const struct facts *f, const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_skip(const struct facts *f, const struct fcopy_tree_options *o,
+			struct decision *d)
 {
 	if (f->made)
-		return answer(d, ACT_RIVAL);
+		return decide_as(d, ACT_RIVAL);
 	return o->update == FCOPY_UPDATE_NONE_FAIL
-		   ? refuse(d, EEXIST, "exists, and is not replaced")
-		   : answer(d, ACT_SKIP);
+		   ? decide_refuse(d, EEXIST, "exists, and is not replaced")
+		   : decide_as(d, ACT_SKIP);
 }
 
 static bool is_skipped(const struct facts *f, const struct fcopy_tree_options *o)
@@ -154,11 +155,11 @@ static bool decide_update(const struct ground *g, const struct facts *f,
 		return false; /* the copy refuses it */
 	if (removes && (f->src.st_mode ^ old->st_mode) & S_IFMT) {
 		d->clears = !is_skipped(f, o);
-		return !d->clears && skip(f, o, d);
+		return !d->clears && decide_skip(f, o, d);
 	}
 	if (changed && may_be_equal(f, old, o))
-		return answer(d, f->content == CONTENT_EQUAL ? ACT_LEAVE : ACT_COMPARE);
-	return is_skipped(f, o) && skip(f, o, d);
+		return decide_as(d, f->content == CONTENT_EQUAL ? ACT_LEAVE : ACT_COMPARE);
+	return is_skipped(f, o) && decide_skip(f, o, d);
 }
 
 static bool decide_output(const struct ground *g, const struct facts *f,
@@ -166,7 +167,7 @@ static bool decide_output(const struct ground *g, const struct facts *f,
 {
 	const struct stat *old = decide_changed(g, f, o);
 	const struct fcopy_output *output = old == &f->target ? f->target_output : f->old_output;
-	return output && refuse(d, EEXIST, output->taken);
+	return output && decide_refuse(d, EEXIST, output->taken);
 }
 
 /* As with cp(1): if the options say so; if the source is no regular file, and a symlink would not
@@ -183,29 +184,29 @@ static bool decide_link(const struct ground *g, const struct facts *f,
 			const struct fcopy_tree_options *o, struct decision *d)
 {
 	if (o->link && same_inode(&f->src, &f->old))
-		return answer(d, ACT_SAME);
+		return decide_as(d, ACT_SAME);
 	if (o->link && f->leads_here)
-		return refuse_unsuitable(d, EINVAL, "is the target of SRC");
+		return decide_refuse_unsuitable(d, EINVAL, "is the target of SRC");
 	if (o->copy.no_clobber)
-		return answer(d, ACT_SKIP);
+		return decide_as(d, ACT_SKIP);
 	if (!is_replaced_by_link(g, f, o))
-		return refuse_call(d, o->link ? "linkat" : "symlink", EEXIST);
+		return decide_refuse_call(d, o->link ? "linkat" : "symlink", EEXIST);
 	d->replaces = true;
-	return S_ISDIR(f->old.st_mode) && refuse_call(d, "rename", EISDIR);
+	return S_ISDIR(f->old.st_mode) && decide_refuse_call(d, "rename", EISDIR);
 }
 
 static bool decide_attributes(const struct facts *f, const struct fcopy_tree_options *o,
 			      struct decision *d)
 {
 	if (S_ISLNK(f->old.st_mode))
-		return refuse_unsuitable(d, ELOOP,
-					 "is a symlink, which --attributes-only does not follow");
+		return decide_refuse_unsuitable(
+		    d, ELOOP, "is a symlink, which --attributes-only does not follow");
 	if (!S_ISREG(f->old.st_mode))
-		return refuse_unsuitable(d, S_ISDIR(f->old.st_mode) ? EISDIR : EINVAL,
-					 "is not a regular file");
+		return decide_refuse_unsuitable(d, S_ISDIR(f->old.st_mode) ? EISDIR : EINVAL,
+						"is not a regular file");
 	if (same_inode(&f->src, &f->old))
-		return refuse_unsuitable(d, EINVAL, "is SRC itself");
-	return o->copy.no_clobber && answer(d, ACT_SKIP);
+		return decide_refuse_unsuitable(d, EINVAL, "is SRC itself");
+	return o->copy.no_clobber && decide_as(d, ACT_SKIP);
 }
 
 /* A symlink, FIFO, socket or device. A symlink of which DST is another name is complete, as with
@@ -215,15 +216,15 @@ static bool decide_special(const struct facts *f, const struct fcopy_tree_option
 {
 	const bool same = same_inode(&f->src, &f->old);
 	if (o->copy.no_clobber)
-		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
+		return decide_as(d, f->made ? ACT_RIVAL : ACT_SKIP);
 	if (S_ISLNK(f->src.st_mode) && f->src.st_nlink > 1 && same && !f->same_name)
-		return answer(d, ACT_SAME);
+		return decide_as(d, ACT_SAME);
 	if (same || f->leads_here)
-		return refuse_same(d);
+		return decide_refuse_same(d);
 	d->replaces = true;
 	if (!S_ISDIR(f->old.st_mode))
 		return false;
-	return f->made ? answer(d, ACT_RIVAL) : refuse_call(d, "rename", EISDIR);
+	return f->made ? decide_as(d, ACT_RIVAL) : decide_refuse_call(d, "rename", EISDIR);
 }
 
 static bool decide_file(const struct ground *g, const struct facts *f,
@@ -231,11 +232,11 @@ static bool decide_file(const struct ground *g, const struct facts *f,
 {
 	const struct stat *old = decide_changed(g, f, o);
 	if (o->copy.no_clobber)
-		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
+		return decide_as(d, f->made ? ACT_RIVAL : ACT_SKIP);
 	if (old && same_inode(&f->src, old) && !(old == &f->old && decide_replaces_source(f, o)))
-		return refuse_same(d);
+		return decide_refuse_same(d);
 	d->place = f->unusable;
-	return d->place && answer(d, f->made ? ACT_RIVAL : ACT_REFUSE);
+	return d->place && decide_as(d, f->made ? ACT_RIVAL : ACT_REFUSE);
 }
 
 /* Would it change what another SRC names? A file that is replaced keeps its other names; a backup,
@@ -249,7 +250,7 @@ static bool decide_operand(const struct ground *g, const struct facts *f,
 	if (!f->is_operand || !old || kept || same_inode(&f->src, old))
 		return false;
 	d->clears = false;
-	return refuse(d, EINVAL, DECIDE_SOURCE);
+	return decide_refuse(d, EINVAL, DECIDE_SOURCE);
 }
 
 static bool decide_kind(const struct ground *g, const struct facts *f,
@@ -272,8 +273,8 @@ static bool decide_earlier(const struct ground *g, const struct facts *f,
 	    f->old.st_nlink < 2)
 		return false;
 	if (f->earlier == EARLIER_UNKNOWN)
-		return answer(d, ACT_EARLIER);
-	return f->earlier == EARLIER_SAME && answer(d, ACT_SAME);
+		return decide_as(d, ACT_EARLIER);
+	return f->earlier == EARLIER_SAME && decide_as(d, ACT_SAME);
 }
 
 /* What an option has looked at is replaced, and nothing else. */
@@ -295,7 +296,7 @@ struct decision decide(const struct ground *g, const struct facts *f,
 {
 	struct decision d = {.act = ACT_MAKE};
 	const bool directory = S_ISDIR(f->src.st_mode);
-	if ((!directory && decide_source(f, o, &d)) || !f->looked)
+	if ((is_link(o) && !directory && decide_source(f, o, &d)) || !f->looked)
 		return d;
 	if (!f->exists) {
 		if (!decide_unseen(o, f->err, &d))

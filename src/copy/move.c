@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* The engine's step in the report: one for all its runs. */
-static struct fcopy_step *find_step(struct fcopy_report *report, const char *engine)
+static struct fcopy_step *move_find_step(struct fcopy_report *report, const char *engine)
 {
 	size_t i = 0;
 	while (i < report->steps && strcmp(report->step[i].engine, engine) != 0)
@@ -93,7 +93,7 @@ static bool has_next(const struct copy *c, const struct engine *engine)
 	       (engine != &engine_reflink || c->options->reflink != FCOPY_WHEN_ALWAYS);
 }
 
-static bool flushes(const struct copy *c)
+static bool move_flushes(const struct copy *c)
 {
 	return c->options->fsync || c->options->no_cache || copy_old(c) == OLD_REPLACED;
 }
@@ -119,11 +119,10 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 
 #define SLICE ((off_t)64 << 20)
 
-/* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback.
- * Runs the engine in slices, and notes each complete one in the journal of DST.fcopy-part: a kill
+/* Runs the engine in slices, and notes each complete one in the journal of DST.fcopy-part: a kill
  * costs one slice. A clone is one call. */
-static int run_noted(struct copy *c, const struct engine *engine, struct transfer *t,
-		     unsigned threads)
+static int move_noted(struct copy *c, const struct engine *engine, struct transfer *t,
+		      unsigned threads)
 {
 	const off_t end = t->end;
 	const bool slices = c->resumes && engine != &engine_reflink;
@@ -132,7 +131,7 @@ static int run_noted(struct copy *c, const struct engine *engine, struct transfe
 	do {
 		const off_t from = t->offset;
 		t->end = slices && end - from > SLICE ? from - from % SLICE + SLICE : end;
-		r = threads > 0 ? ranges_run(engine, t, threads, flushes(c), helpers)
+		r = threads > 0 ? ranges_run(engine, t, threads, move_flushes(c), helpers)
 				: engine->copy(t);
 		if (c->resumes && r == 0)
 			c->dst.ops->note_partial(&c->dst, from, t->offset);
@@ -140,11 +139,10 @@ static int run_noted(struct copy *c, const struct engine *engine, struct transfe
 	return r;
 }
 
-static int run_step(struct copy *c, const struct engine *engine, struct transfer *t,
-		    unsigned threads)
+int move_by(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
 {
 	size_t engines = c->report->steps;
-	struct fcopy_step *step = find_step(c->report, engine->name);
+	struct fcopy_step *step = move_find_step(c->report, engine->name);
 	uint64_t calls = t->io.calls;
 	off_t from = t->offset;
 	double start = io_now();
@@ -152,9 +150,9 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	t->side = SIDE_NONE;
 	t->refusal = 0;
 	t->ended = false;
-	if (c->report->steps > engines)
+	if (c->report->steps > engines && !c->many)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
-	int r = run_noted(c, engine, t, threads);
+	int r = move_noted(c, engine, t, threads);
 	if (engine->leaves_zeros || threads > 0) /* the source may be truncated under its readers */
 		r = leave_out_zeros(c, t, from, r);
 	const unsigned ran = threads > 0 ? t->threads : 1;
@@ -183,11 +181,6 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	return r;
 }
 
-int move_by(struct copy *c, const struct engine *engine, struct transfer *t)
-{
-	return run_step(c, engine, t, 0);
-}
-
 static void free_buffer(struct copy *c)
 {
 	io_free(c->buffer, c->buffer_size);
@@ -212,8 +205,8 @@ bool move_enlarge(struct copy *c, size_t size)
 }
 
 /* Runs an engine in a buffer for each thread. threads: 0 for the engine alone. */
-static int run_buffered(struct copy *c, const struct engine *engine, struct transfer *t,
-			unsigned threads)
+static int move_buffered(struct copy *c, const struct engine *engine, struct transfer *t,
+			 unsigned threads)
 {
 	const size_t size = t->buffer_size;
 	if (threads > SIZE_MAX / size || (threads > 1 && !move_enlarge(c, threads * size)))
@@ -221,7 +214,7 @@ static int run_buffered(struct copy *c, const struct engine *engine, struct tran
 	if (!move_enlarge(c, size))
 		return error_call(&c->report->error, "mmap", c->dst.path, errno);
 	t->buffer = c->buffer;
-	return run_step(c, engine, t, threads);
+	return move_by(c, engine, t, threads);
 }
 
 static const struct engine *engine_of(const struct copy *c, enum mover kind)
@@ -246,7 +239,7 @@ off_t move_look_again_at(const struct copy *c)
 	return (size + 2 * GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
 }
 
-static int run_move(struct copy *c, struct transfer *t, const struct move *m)
+static int move_once(struct copy *c, struct transfer *t, const struct move *m)
 {
 	const struct engine *engine = engine_of(c, m->kind);
 	t->end = t->offset + m->size;
@@ -260,8 +253,8 @@ static int run_move(struct copy *c, struct transfer *t, const struct move *m)
 	if (m->kind == MOVER_DIRECT && t->end == c->size)
 		t->end = move_look_again_at(c);
 	if (engine == &engine_readwrite && m->buffer > 0)
-		return run_buffered(c, engine, t, m->threads);
-	return run_step(c, engine, t, m->threads);
+		return move_buffered(c, engine, t, m->threads);
+	return move_by(c, engine, t, m->threads);
 }
 
 /* A refusal holds for the whole file. With --no-cache, readwrite then uses uncached I/O
@@ -317,7 +310,7 @@ static int end_piece(struct copy *c, const struct transfer *t, const struct move
 		notify_trial(c, threads);
 	if (c->facts.may_wait && c->ahead.window > 0 && !c->seen.waits)
 		mover_note_waiting(&c->seen, cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4);
-	if (bytes > 0 && flushes(c))
+	if (bytes > 0 && move_flushes(c))
 		sync_file_range(c->dst.fd, from, bytes, SYNC_FILE_RANGE_WRITE);
 	return wait_for_device(c, from);
 }
@@ -343,7 +336,7 @@ int move_range(struct copy *c, struct transfer *t, off_t end, bool rest)
 		const struct move m = mover_next(&c->facts, &c->seen, &x, &now);
 		const double began = m.piece ? io_now() : 0;
 		to = from + m.size;
-		r = run_move(c, t, &m);
+		r = move_once(c, t, &m);
 		if (m.piece) {
 			int ended = end_piece(c, t, &m, from, io_now() - began);
 			r = r == 0 ? ended : r;

@@ -13,9 +13,10 @@
  * and t->buffer. rest: up to the end of the source. Returns 0: all are moved, or the source ended;
  * -errno with the failure recorded; or, with a mode that the user selected, RESULT_NEXT. */
 int move_range(struct copy *, struct transfer *t, off_t end, bool rest);
-/* Runs one engine over t. Returns what the engine returns; a failure is recorded in the report, a
+/* Runs one engine over t. threads: 0 for the engine alone; from 1 on ranges_run() runs it, which
+ * also starts writeback. Returns what the engine returns; a failure is recorded in the report, a
  * refusal in its step. */
-int move_by(struct copy *, const struct engine *, struct transfer *t);
+int move_by(struct copy *, const struct engine *, struct transfer *t, unsigned threads);
 /* Turns the refusal of the engine that t holds into the copy's failure. Returns -errno. */
 int move_refused(struct copy *, const struct engine *, const struct transfer *t);
 /* Where the size of a regular source is looked up again, unless the source ends before. */

@@ -31,7 +31,7 @@
 #define SLOWER           1.3 /* threads that take this much longer than in the trial are tried again */
 #define THREADS_GAIN     0.85 /* threads need more CPU time: they have to save 15 % */
 
-static bool can(const struct mover_state *s, enum mover kind)
+static bool mover_can(const struct mover_state *s, enum mover kind)
 {
 	return !(s->refused & 1u << kind);
 }
@@ -44,7 +44,8 @@ static bool only_readwrite(const struct mover_facts *f)
 
 static bool goes_direct(const struct mover_facts *f, const struct mover_state *s, off_t size)
 {
-	return f->direct && can(s, MOVER_DIRECT) && (f->uncached || size >= MOVER_DIRECT_SIZE);
+	return f->direct && mover_can(s, MOVER_DIRECT) &&
+	       (f->uncached || size >= MOVER_DIRECT_SIZE);
 }
 
 /* Has a range of this size helpers now, or will helpers be faster whenever they come? */
@@ -80,9 +81,9 @@ static struct move next_of_rest(const struct mover_facts *f, const struct mover_
 {
 	const bool plain = f->files || only_readwrite(f) || f->sums;
 	struct move m = {.kind = MOVER_READWRITE, .size = x->left};
-	if (!plain && !f->to_socket && can(s, MOVER_SPLICE))
+	if (!plain && !f->to_socket && mover_can(s, MOVER_SPLICE))
 		m.kind = MOVER_SPLICE;
-	else if (!plain && can(s, MOVER_SENDFILE))
+	else if (!plain && mover_can(s, MOVER_SENDFILE))
 		m.kind = MOVER_SENDFILE;
 	if (!plain && f->stored) {
 		m.allocate = x->left < x->size;
@@ -104,11 +105,11 @@ static bool threads_are_next(const struct mover_state *s, off_t left)
 }
 
 /* Do splice and threads compete for the range? */
-static bool competes(const struct mover_facts *f, const struct mover_state *s,
-		     const struct mover_range *x)
+static bool mover_competes(const struct mover_facts *f, const struct mover_state *s,
+			   const struct mover_range *x)
 {
 	const bool asked = f->asked && x->size >= MOVER_PARALLEL_SIZE;
-	return !f->mode && !x->rest && !only_readwrite(f) && can(s, MOVER_SPLICE) && !asked &&
+	return !f->mode && !x->rest && !only_readwrite(f) && mover_can(s, MOVER_SPLICE) && !asked &&
 	       x->size >= SPLICE_SIZE;
 }
 
@@ -120,7 +121,7 @@ static bool counts_cpus(const struct mover_state *s, off_t left)
 bool mover_asks(const struct mover_facts *f, const struct mover_state *s,
 		const struct mover_range *x)
 {
-	return competes(f, s, x) && counts_cpus(s, x->left);
+	return mover_competes(f, s, x) && counts_cpus(s, x->left);
 }
 
 static struct move piece_by(const struct mover_facts *f, const struct mover_state *s,
@@ -179,7 +180,7 @@ static struct move next_piece(const struct mover_facts *f, const struct mover_st
 static struct move next_of_cached(const struct mover_facts *f, const struct mover_state *s,
 				  const struct mover_range *x, const struct mover_now *now)
 {
-	if (!competes(f, s, x))
+	if (!mover_competes(f, s, x))
 		return by_readwrite(f, now, x->left,
 				    x->left >= MOVER_PARALLEL_SIZE ? f->threads : 0);
 	struct move m = next_piece(f, s, now, x->left);
@@ -204,7 +205,7 @@ struct move mover_next(const struct mover_facts *f, const struct mover_state *s,
 		return next_of_rest(f, s, x);
 	if (goes_direct(f, s, x->size))
 		return (struct move){.kind = MOVER_DIRECT, .size = x->left};
-	if (f->remote && can(s, MOVER_REMOTE))
+	if (f->remote && mover_can(s, MOVER_REMOTE))
 		return (struct move){.kind = MOVER_REMOTE, .size = x->left};
 	return next_of_cached(f, s, x, now);
 }
@@ -217,7 +218,7 @@ static void try_double(struct mover_state *s)
 		s->threads *= 2;
 }
 
-static void settle(struct mover_state *s, enum way way)
+static void mover_settle(struct mover_state *s, enum way way)
 {
 	const bool same = s->interval > 0 && s->way == way;
 	s->interval = way == WAY_THREADS ? INTERVAL_THREADS : same ? INTERVAL_MAX : INTERVAL;
@@ -250,9 +251,9 @@ static void note_trial(struct mover_state *s, enum way way, double cost)
 		return;
 	const bool wins = s->cost[WAY_THREADS] <= s->cost[WAY_SPLICE] * THREADS_GAIN;
 	if (s->pieces == 0)
-		settle(s, wins ? WAY_THREADS : WAY_SPLICE);
+		mover_settle(s, wins ? WAY_THREADS : WAY_SPLICE);
 	else if (s->cost[WAY_THREADS] > s->cost[WAY_SPLICE]) /* no second turn */
-		settle(s, WAY_SPLICE);
+		mover_settle(s, WAY_SPLICE);
 }
 
 void mover_note(struct mover_state *s, const struct move *m, off_t bytes, double cost)

@@ -12,15 +12,6 @@ const struct fcopy_count_row *fcopy_counts(void)
 	return outcome_rows;
 }
 
-static const char *outcome_main_engine(const struct fcopy_step *step, size_t n)
-{
-	const struct fcopy_step *most = NULL;
-	for (; n > 0; n--, step++)
-		if (step->bytes > 0 && (!most || step->bytes > most->bytes))
-			most = step;
-	return most ? most->engine : NULL;
-}
-
 void outcome_take(struct outcome *o, const struct fcopy_report *r, bool complete)
 {
 	o->changed = r->source_changed;
@@ -32,7 +23,12 @@ void outcome_take(struct outcome *o, const struct fcopy_report *r, bool complete
 	o->holes = r->holes;
 	o->resumed = r->resumed;
 	o->cloned = r->cloned;
-	o->engine = outcome_main_engine(r->step, r->steps);
+	uint64_t most = 0;
+	for (size_t i = 0; i < r->steps; i++)
+		if (r->step[i].bytes > most) {
+			most = r->step[i].bytes;
+			o->engine = r->step[i].engine;
+		}
 }
 
 static enum fcopy_count outcome_count_of(mode_t type)

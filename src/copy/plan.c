@@ -17,7 +17,7 @@
 /* Runs `run` up to the end of the source. A source that grows faster than it is copied would have
  * none: it ends at the size that it has when `run` is past the size that it had. A file of procfs
  * or FUSE may have more bytes than any size that it reports, and is read to its end. */
-static int run_to_end(struct copy *c, int (*run)(struct copy *, off_t end))
+static int plan_to_end(struct copy *c, int (*run)(struct copy *, off_t end))
 {
 	struct stat now;
 	const off_t end = move_look_again_at(c);
@@ -112,7 +112,7 @@ static bool want_direct(const struct copy *c, bool exceeds)
 }
 
 /* What the mover has to know. Asks the two files by cheap queries. */
-static void learn(struct copy *c)
+static void plan_learn(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	const bool files = c->src.positional && c->dst.positional, mode = c->mode->engine;
@@ -128,7 +128,7 @@ static void learn(struct copy *c)
 				  .zeros = c->all.zeros,
 				  .uncached = o->no_cache,
 				  .asked = o->threads > 1,
-				  .paced = o->fsync && copy_progress(c)};
+				  .paced = o->fsync && c->monitor.progress};
 	if (mode || !files) {
 		f->threads = c->mode->threads ? wanted_threads(c, false) : 1;
 		return;
@@ -152,7 +152,7 @@ static void learn(struct copy *c)
 
 /* Copies what follows the planned range, until a read returns the end of file: the source may have
  * grown. */
-static int read_on(struct copy *c, off_t end)
+static int plan_read_on(struct copy *c, off_t end)
 {
 	return move_range(c, &c->all, end, true);
 }
@@ -160,36 +160,36 @@ static int read_on(struct copy *c, off_t end)
 /* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
  * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
  * The buffer has room for more than a small file. */
-static int read_on_small(struct copy *c, off_t end)
+static int plan_read_on_small(struct copy *c, off_t end)
 {
 	char buffer[MOVER_SMALL_SIZE + 4096];
 	c->all.end = end;
 	c->all.buffer = buffer;
 	c->all.buffer_size = sizeof(buffer);
-	int r = move_by(c, &engine_readwrite, &c->all);
+	int r = move_by(c, &engine_readwrite, &c->all, 0);
 	c->all.buffer = NULL;
 	c->all.buffer_size = 0;
 	return r;
 }
 
 /* A mode that the user selected: its one engine copies every byte, or the copy fails. */
-static int run_mode(struct copy *c, const struct engine *engine)
+static int plan_mode(struct copy *c, const struct engine *engine)
 {
 	struct transfer *t = &c->all;
 	if (engine != &engine_reflink)
 		space_check(c);
-	learn(c);
+	plan_learn(c);
 	int r = allocate_blocks(c, t->offset, c->size);
 	if (r == 0 && c->mode->threads)
 		r = move_range(c, t, c->size, false);
 	if (r == 0)
-		r = run_to_end(c, read_on);
+		r = plan_to_end(c, plan_read_on);
 	c->needs_truncate = true;
 	return r == RESULT_NEXT ? move_refused(c, engine, t) : r;
 }
 
 /* Copies [all.offset, end). */
-static int copy_data(struct copy *c, off_t end)
+static int plan_data(struct copy *c, off_t end)
 {
 	struct transfer part = c->all;
 	int r = move_range(c, &part, end, false);
@@ -230,7 +230,7 @@ static bool fills_hole(struct copy *c, int r, off_t start)
 }
 
 /* Copies data, keeps holes, and allocates unwritten extents. */
-static int copy_extents(struct copy *c, off_t size)
+static int plan_extents(struct copy *c, off_t size)
 {
 	struct extents x;
 	struct extent e;
@@ -245,9 +245,9 @@ static int copy_extents(struct copy *c, off_t size)
 		}
 		r = c->all.zeros ? 0 : allocate_blocks(c, e.start, e.end);
 		if (r == 0)
-			r = copy_data(c, e.end);
+			r = plan_data(c, e.end);
 		if (r < 0 && fills_hole(c, r, e.start))
-			r = copy_data(c, e.end);
+			r = plan_data(c, e.end);
 		if (c->all.offset < e.end)
 			break; /* failed, or the source was truncated during the copy */
 	}
@@ -256,7 +256,7 @@ static int copy_extents(struct copy *c, off_t size)
 
 static int try_clone(struct copy *c)
 {
-	int r = move_by(c, &engine_reflink, &c->all);
+	int r = move_by(c, &engine_reflink, &c->all, 0);
 	c->needs_truncate |= r == 0 && !c->all.ended; /* DST may extend past offset */
 	if (r == RESULT_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
 		return move_refused(c, &engine_reflink, &c->all);
@@ -264,11 +264,10 @@ static int try_clone(struct copy *c)
 }
 
 /* With --sparse=always, blocks of zeros become holes, also if the source is a pipe. */
-static enum zeros choose_zeros(const struct copy *c, bool skips)
+static void plan_skip_zeros(struct copy *c)
 {
-	if (!skips || !c->dst.positional)
-		return ZEROS_WRITE;
-	return copy_old(c) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
+	c->all.zeros = copy_old(c) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
+	c->needs_truncate = true;
 }
 
 /* The holes that the source reports are not believed: reads them, and skips the zeros. */
@@ -277,8 +276,7 @@ static bool reads_holes(struct copy *c, bool dense)
 	if (dense || c->options->sparse == FCOPY_WHEN_NEVER ||
 	    !extents_miss_data(c->src.fd, &c->src.st))
 		return false;
-	c->all.zeros = choose_zeros(c, true);
-	c->needs_truncate = true;
+	plan_skip_zeros(c);
 	return true;
 }
 
@@ -314,7 +312,7 @@ static int check_uncached(struct copy *c)
 			    "the page cache cannot be bypassed here", FCOPY_ADVICE_CACHE);
 }
 
-static int copy_file(struct copy *c)
+static int plan_file(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
@@ -336,43 +334,37 @@ static int copy_file(struct copy *c)
 		return 0; /* nobody wants to know the plan */
 	space_check(c);
 	bool doubtful = reads_holes(c, dense);
-	learn(c);
+	plan_learn(c);
 	if (o->no_cache && !c->facts.direct)
 		c->all.io.flags = IO_UNCACHED;
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL, mover_plan(&c->facts, &c->seen));
 	if (small)
-		return 0; /* read_on_small copies the whole file */
+		return 0; /* plan_read_on_small() copies the whole file */
 	if (o->sparse != FCOPY_WHEN_NEVER && o->preallocate != FCOPY_WHEN_ALWAYS && !doubtful)
-		return copy_extents(c, c->size);
+		return plan_extents(c, c->size);
 	int r = allocate_blocks(c, c->all.offset, c->size);
-	return r < 0 ? r : copy_data(c, c->size);
+	return r < 0 ? r : plan_data(c, c->size);
 }
 
-static int run_auto(struct copy *c)
+int plan_run(struct copy *c)
 {
 	bool files = c->src.positional && c->dst.positional;
-	c->all.zeros = choose_zeros(c, c->options->sparse == FCOPY_WHEN_ALWAYS);
-	c->needs_truncate |= c->all.zeros != ZEROS_WRITE;
+	if (c->mode->engine)
+		return plan_mode(c, engine_find(c->mode->engine));
+	if (c->options->sparse == FCOPY_WHEN_ALWAYS && c->dst.positional)
+		plan_skip_zeros(c);
 	if (!files && c->options->no_cache)
 		c->all.io.flags = IO_UNCACHED;
 	int r = c->options->no_cache ? check_uncached(c) : 0;
 	if (r == 0 && !files) {
 		space_check(c);
-		learn(c);
+		plan_learn(c);
 	}
 	if (r == 0 && files)
-		r = copy_file(c);
+		r = plan_file(c);
 	if (r < 0 || c->all.ended)
 		return r;
 	bool little = c->size <= MOVER_SMALL_SIZE ||
 		      (c->all.offset >= c->size && !c->options->no_cache);
-	return run_to_end(c, files && little ? read_on_small : read_on);
-}
-
-int plan_run(struct copy *c)
-{
-	int r = c->mode->engine ? run_mode(c, engine_find(c->mode->engine)) : run_auto(c);
-	if (!c->many)
-		move_free(c);
-	return r;
+	return plan_to_end(c, files && little ? plan_read_on_small : plan_read_on);
 }

@@ -12,157 +12,152 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Where the copy ends, even if the source is longer: after `count` bytes; or, if a copy of another
- * size than expected will fail, one byte after that size. */
-static off_t find_limit(const struct fcopy_options *o)
-{
-	uint64_t limit = TRANSFER_TO_EOF;
-	if (o->expected_size > 0 && o->strict && o->expected_size < limit)
-		limit = o->expected_size + 1;
-	if (o->count > 0 && o->count < limit)
-		limit = o->count;
-	return (off_t)limit;
-}
-
-/* The expected length in bytes; 0: unknown. */
-static uint64_t expected_bytes(const struct copy *c)
-{
-	if (c->exact)
-		return (uint64_t)(c->last - c->first + c->tail);
-	if (c->src.positional && c->size > 0)
-		return (uint64_t)(c->size - c->first);
-	return c->options->expected_size ? c->options->expected_size : c->options->count;
-}
-
-static bool has_peer(mode_t type)
+static bool run_has_peer(mode_t type)
 {
 	return S_ISSOCK(type) || S_ISFIFO(type);
-}
-
-/* Checks the cancel flag for the last time before the destination changes. */
-static int begin_writing(struct copy *c)
-{
-	int r = copy_check_cancelled(c);
-	if (r < 0 || c->share)
-		return r;
-	c->report->in_place = S_ISREG(c->dst.st.st_mode) &&
-			      endpoint_old(&c->dst) == OLD_OVERWRITTEN;
-	c->report->atomic &= !c->report->in_place;
-	return 0;
 }
 
 #define AHEAD_SIZE ((off_t)2 << 20) /* of a file that may be read ahead, at least */
 
 /* Reads ahead if auto reads a file through the page cache. */
-static void prepare_ahead(struct copy *c)
+static void run_read_ahead(struct copy *c)
 {
 	if (c->mode->engine || c->options->no_cache || !c->src.positional ||
-	    !S_ISREG(c->src.st.st_mode) || c->size < AHEAD_SIZE)
+	    !S_ISREG(c->src.st.st_mode))
 		return;
 	c->ahead = (struct ahead){.most = c->read_ahead ? c->read_ahead : cpus_read_ahead(1)};
 	c->all.ahead = &c->ahead;
 	ahead_start(&c->ahead, 0);
 }
 
-/* Finds out how much will be copied. */
-static void expect_size(struct copy *c)
+/* Finds out how much will be copied. Even if the source is longer, the copy ends after `count`
+ * bytes; or, if a copy of another size than expected will fail, one byte after that size. */
+static void run_expect_size(struct copy *c)
 {
-	c->limit = c->share || c->exact ? c->last : find_limit(c->options);
+	const struct fcopy_options *o = c->options;
+	uint64_t limit = TRANSFER_TO_EOF;
+	if (o->expected_size > 0 && o->strict && o->expected_size < limit)
+		limit = o->expected_size + 1;
+	if (o->count > 0 && o->count < limit)
+		limit = o->count;
+	c->limit = c->share || c->exact ? c->last : (off_t)limit;
 	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
-	c->report->expected = expected_bytes(c);
+	if (c->exact)
+		c->report->expected = (uint64_t)(c->last - c->first + c->tail);
+	else if (c->src.positional && c->size > 0)
+		c->report->expected = (uint64_t)(c->size - c->first);
+	else
+		c->report->expected = o->expected_size ? o->expected_size : o->count;
 }
 
 /* A head has promised so many bytes to the client, or the client to us. */
-static int check_exact(struct copy *c)
+static int run_check_exact(struct copy *c)
 {
 	struct fcopy_report *r = c->report;
-	if (c->exact && c->all.offset == c->last && c->src.ops->surplus &&
+	if (c->all.offset == c->last && c->src.ops->surplus &&
 	    c->last == c->src.ops->length(&c->src) && c->src.ops->surplus(&c->src))
 		return error_refuse(&r->error, c->src.path, EMSGSIZE,
 				    "the client sent more bytes than it had announced",
 				    FCOPY_ADVICE_NONE);
-	if (!c->exact || c->all.offset == c->last)
+	if (c->all.offset == c->last)
 		return 0;
 	if (c->src.positional)
 		return error_refuse(&r->error, c->src.path, EBUSY,
 				    "became shorter while it was sent", FCOPY_ADVICE_NONE);
 	snprintf(r->detail, sizeof(r->detail), "the upload ended after %ju of %ju bytes",
-		 (uintmax_t)(c->all.offset - c->first), (uintmax_t)expected_bytes(c));
+		 (uintmax_t)(c->all.offset - c->first), (uintmax_t)r->expected);
 	return error_refuse(&r->error, c->src.path, EPIPE, r->detail, FCOPY_ADVICE_NONE);
 }
 
 #define LEAST_RATE 1024 /* bytes per second: a slower HTTP client only holds a place */
 
-static unsigned least_rate(const struct fcopy_options *o)
+static unsigned run_least_rate(const struct fcopy_options *o)
 {
 	const uint64_t own = o->limit_rate / 4;
 	return o->limit_rate && own < LEAST_RATE ? (unsigned)own : LEAST_RATE;
 }
 
-/* Copies the data and records the time. */
-int copy_run_phase(struct copy *c)
+/* Before the first byte is moved. */
+static void run_prepare(struct copy *c, double start)
 {
-	double start = c->many ? 0 : io_now();
-	expect_size(c);
-	c->monitor = (struct monitor){
-	    .progress = copy_progress(c), .limit_rate = c->options->limit_rate, .start = start};
+	const struct fcopy_options *o = c->options;
+	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;
+	c->monitor = (struct monitor){.progress = c->shared ? NULL : o->progress,
+				      .limit_rate = o->limit_rate,
+				      .start = start};
 	c->all = (struct transfer){.src = c->src.fd,
 				   .dst = c->dst.fd,
 				   .src_positional = c->src.positional,
 				   .dst_positional = c->dst.positional,
 				   .offset = c->first,
 				   .end = c->limit,
-				   .fresh = copy_old(c) != OLD_OVERWRITTEN,
+				   .fresh = c->dst.old != OLD_OVERWRITTEN,
 				   .exact = c->local && c->src.positional,
 				   .size = S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0,
-				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
-									  : c->mode->buffer_size,
-				   .sum = c->options->verify && !c->src.positional ? &c->sum : NULL,
+				   .buffer_size = o->buffer_size ? o->buffer_size
+								 : c->mode->buffer_size,
+				   .sum = o->verify && !c->src.positional ? &c->sum : NULL,
 				   .kept = &c->kept,
 				   .monitor = c->shared ? c->shared : &c->monitor,
-				   .io.cancel = c->options->cancel};
-	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;
+				   .io.cancel = o->cancel};
 	if (waits->timeout_ms)
-		c->all.io.timeout_ms = waits->timeout_ms(c->options);
+		c->all.io.timeout_ms = waits->timeout_ms(o);
 	if (c->exact)
-		c->all.io.least_rate = least_rate(c->options);
-	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
-		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
+		c->all.io.least_rate = run_least_rate(o);
+}
+
+/* Copies the data and records the time. */
+int copy_run_phase(struct copy *c)
+{
+	struct fcopy_report *report = c->report;
+	double start = c->many ? 0 : io_now();
+	run_expect_size(c);
+	run_prepare(c, start);
+	if (c->began > 0 && (run_has_peer(c->src.st.st_mode) || run_has_peer(c->dst.st.st_mode)))
+		report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
 	int r = 0;
 	if (c->options->resume && !c->options->scratch) {
 		r = verify_prefix(c);
 		start = io_now();
 	}
-	if (!c->shared)
-		copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
-	if (copy_progress(c))
-		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
+	if (c->monitor.progress) {
+		copy_phase(c, FCOPY_PHASE_COPY, report->expected);
+		__atomic_store_n(&c->monitor.progress->bytes, (uint64_t)(c->all.offset - c->first),
 				 __ATOMIC_RELAXED);
-	if (r == 0)
-		r = begin_writing(c);
-	prepare_ahead(c);
+	}
+	if (r == 0) /* for the last time before DST changes */
+		r = copy_check_cancelled(c);
+	if (r == 0 && !c->share) {
+		report->in_place = S_ISREG(c->dst.st.st_mode) && c->dst.old == OLD_OVERWRITTEN;
+		report->atomic &= !report->in_place;
+	}
+	if (c->size >= AHEAD_SIZE)
+		run_read_ahead(c);
 	if (r == 0 && (!c->exact || c->all.offset < c->last))
 		r = plan_run(c);
-	if (r == 0)
-		r = check_exact(c);
+	if (!c->many)
+		move_free(c);
+	if (r == 0 && c->exact)
+		r = run_check_exact(c);
 	if (r == -EFBIG)
 		space_explain_limit(c);
-	c->report->preallocated = c->allocated > 0;
-	c->report->bytes = (uint64_t)(c->all.offset - c->first);
-	for (size_t i = 0; i < c->report->steps; i++)
-		c->report->data += c->report->step[i].bytes;
-	c->report->moved = c->shared ? c->report->data
-				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
+	report->preallocated = c->allocated > 0;
+	report->bytes = (uint64_t)(c->all.offset - c->first);
+	for (size_t i = 0; i < report->steps; i++)
+		report->data += report->step[i].bytes;
+	report->moved = c->shared ? report->data
+				  : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
 	if (!c->many) /* a shard runs this for each range */
-		c->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
+		report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	return r;
 }
 
 int copy_commit(struct copy *c)
 {
 	const double start = c->many ? 0 : io_now();
-	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
-	const int held = copy_hold(c);
+	const int held = c->stored.st_nlink > 0 ? copy_hold(c) : -1;
+	if (!c->many)
+		copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	int r = c->dst.ops->commit(&c->dst, &c->report->error);
 	if (held >= 0)
 		r = copy_look_again(c, held, r);
@@ -178,8 +173,19 @@ int copy_commit(struct copy *c)
 	return r;
 }
 
-/* Connects, or waits for the peer. Both ends are open, so little can fail afterwards. */
-static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
+/* SRC says how many bytes will come, and waits until it may send them. */
+static int run_begin_upload(struct copy *c)
+{
+	const off_t length = c->src.ops->length(&c->src);
+	const uint64_t count = c->options->count;
+	c->exact = true;
+	c->last = count > 0 && count < (uint64_t)length ? (off_t)count : length;
+	run_expect_size(c);
+	int r = c->options->force ? 0 : space_require(c);
+	return r < 0 ? r : c->src.ops->proceed(&c->src, &c->report->error);
+}
+
+static int run_start_peer(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
 {
 	if (!e->ops->start)
 		return 0;
@@ -192,17 +198,33 @@ static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_AD
 	return r;
 }
 
-static void notify_not_atomic(const struct copy *c)
+/* Connects, or waits for the peers. Both ends are open, so little can fail afterwards. */
+static int run_start_peers(struct copy *c)
+{
+	run_expect_size(c); /* a sender that listens reports it */
+	int r = run_start_peer(c, &c->src, c->report->src_peer);
+	if (r == 0)
+		r = run_start_peer(c, &c->dst, c->report->dst_peer);
+	const char *doubt = r == 0 && c->src.ops->doubt ? c->src.ops->doubt(&c->src) : NULL;
+	if (doubt)
+		copy_warn(c, c->src.path, EPROTO, doubt, FCOPY_ADVICE_NONE);
+	if (r == 0 && c->src.ops->length)
+		r = run_begin_upload(c);
+	/* The file is invisible until it is complete, so batch small reads. */
+	if (r == 0 && c->src.ops->gather && c->dst.positional)
+		c->src.ops->gather(&c->src);
+	return r;
+}
+
+static void run_notify_not_atomic(const struct copy *c)
 {
 	struct fcopy_error e;
-	if (!c->dst.not_atomic)
-		return;
 	error_refuse(&e, c->dst.path, EOPNOTSUPP, c->dst.not_atomic, FCOPY_ADVICE_NONE);
 	copy_notify(c, FCOPY_EVENT_NOT_ATOMIC, &e, NULL);
 }
 
 /* The first write or the truncation failed, and the source can be read again. */
-static bool starts_over(struct copy *c)
+static bool run_starts_over(struct copy *c)
 {
 	const struct fcopy_error *e = &c->report->error;
 	bool writes = c->report->in_place && e->path == c->dst.path && e->call;
@@ -211,7 +233,7 @@ static bool starts_over(struct copy *c)
 	       c->dst.ops->start_over && c->dst.ops->start_over(&c->dst, e);
 }
 
-static int copy_and_settle(struct copy *c)
+static int run_and_settle(struct copy *c)
 {
 	int r = copy_run_phase(c);
 	if (r == 0)
@@ -224,29 +246,30 @@ static int copy_and_settle(struct copy *c)
 	return r;
 }
 
-/* SRC says how many bytes will come, and waits until it may send them. */
-static int begin_upload(struct copy *c)
+int copy_run(struct copy *c)
 {
-	const off_t length = c->src.ops->length(&c->src);
-	const uint64_t count = c->options->count;
-	c->exact = true;
-	c->last = count > 0 && count < (uint64_t)length ? (off_t)count : length;
-	expect_size(c);
-	int r = c->options->force ? 0 : space_require(c);
-	return r < 0 ? r : c->src.ops->proceed(&c->src, &c->report->error);
+	struct fcopy_report *report = c->report;
+	int r = 0;
+	report->type = c->src.st.st_mode & S_IFMT;
+	report->existed = c->dst.old_stat;
+	/* Also in place the old file is whole until the first write. */
+	report->not_atomic = c->dst.not_atomic;
+	report->atomic = S_ISREG(c->dst.st.st_mode) && c->dst.positional;
+	if (c->dst.not_atomic)
+		run_notify_not_atomic(c);
+	if (c->src.ops->start || c->dst.ops->start)
+		r = run_start_peers(c);
+	if (r == 0)
+		r = run_and_settle(c);
+	if (r < 0 && run_starts_over(c)) {
+		report->error = (struct fcopy_error){0};
+		report->data = report->holes = report->steps = 0; /* of the first try */
+		r = run_and_settle(c);
+	}
+	return copy_end(c, r);
 }
 
-/* DST is complete: a peer that does not receive the confirmation is no failure of the copy. */
-static void reply(struct copy *c, int outcome)
-{
-	c->report->skipped = outcome == RESULT_SKIPPED;
-	int r = c->src.ops->reply ? c->src.ops->reply(&c->src, c->report) : 0;
-	if (outcome == 0 && r < 0)
-		copy_warn(c, c->src.path, -r, "the client may not know that its file was stored",
-			  FCOPY_ADVICE_NONE);
-}
-
-static void discard_scratch(struct copy *c)
+static void run_discard_scratch(struct copy *c)
 {
 	double start = io_now(), cpu = io_thread_seconds();
 	c->dst.ops->abort(&c->dst);
@@ -254,8 +277,8 @@ static void discard_scratch(struct copy *c)
 	c->report->removal_cpu = io_thread_seconds() - cpu;
 }
 
-/* The copy was committed, or it failed. */
-static void end_destination(struct copy *c, int r)
+/* DST gets nothing of the copy, or has no name. */
+static void run_abort_destination(struct copy *c, int r)
 {
 	const bool failed = r < 0 || r == RESULT_RIVAL;
 	if (failed && c->resumes && (!c->intact || c->all.offset > 0))
@@ -263,73 +286,35 @@ static void end_destination(struct copy *c, int r)
 	if (failed && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
 	if (c->options->scratch)
-		discard_scratch(c);
-	else if (r != 0)
+		run_discard_scratch(c);
+	else
 		c->dst.ops->abort(&c->dst);
 }
 
-static void warn_about_doubt(const struct copy *c)
+/* DST is complete: a peer that does not receive the confirmation is no failure of the copy. */
+static void run_reply(struct copy *c, int outcome)
 {
-	const char *why = c->src.ops->doubt ? c->src.ops->doubt(&c->src) : NULL;
-	if (why)
-		copy_warn(c, c->src.path, EPROTO, why, FCOPY_ADVICE_NONE);
-}
-
-static int run_open_copy(struct copy *c)
-{
-	c->report->type = c->src.st.st_mode & S_IFMT;
-	c->report->existed = endpoint_old_stat(&c->dst);
-	/* Also in place the old file is whole until begin_writing. */
-	c->report->not_atomic = c->dst.not_atomic;
-	c->report->atomic = S_ISREG(c->dst.st.st_mode) && c->dst.positional;
-	notify_not_atomic(c);
-	expect_size(c); /* a sender that listens reports it */
-	int r = start_endpoint(c, &c->src, c->report->src_peer);
-	if (r == 0)
-		r = start_endpoint(c, &c->dst, c->report->dst_peer);
-	if (r == 0)
-		warn_about_doubt(c);
-	if (r == 0 && c->src.ops->length)
-		r = begin_upload(c);
-	/* The file is invisible until it is complete, so batch small reads. */
-	if (r == 0 && c->src.ops->gather && c->dst.positional)
-		c->src.ops->gather(&c->src);
-	if (r == 0)
-		r = copy_and_settle(c);
-	if (r < 0 && starts_over(c)) {
-		c->report->error = (struct fcopy_error){0};
-		c->report->data = c->report->holes = c->report->steps = 0; /* of the first try */
-		r = copy_and_settle(c);
-	}
-	if (r == 0 && !c->options->scratch)
-		r = copy_commit(c);
-	if (r != RESULT_TAKEN)
-		end_destination(c, r);
-	return r;
-}
-
-static int end_source(struct copy *c, int r)
-{
-	if (r == RESULT_TAKEN)
-		return r;
-	reply(c, r);
-	if (r == 0)
-		r = c->src.ops->commit(&c->src, &c->report->error);
-	if (r != 0)
-		c->src.ops->abort(&c->src);
-	return r;
-}
-
-int copy_run(struct copy *c)
-{
-	return end_source(c, run_open_copy(c));
+	c->report->skipped = outcome == RESULT_SKIPPED;
+	int r = c->src.ops->reply(&c->src, c->report);
+	if (outcome == 0 && r < 0)
+		copy_warn(c, c->src.path, -r, "the client may not know that its file was stored",
+			  FCOPY_ADVICE_NONE);
 }
 
 int copy_end(struct copy *c, int r)
 {
-	if (r == 0)
+	if (r == 0 && !c->options->scratch)
 		r = copy_commit(c);
-	if (r != RESULT_TAKEN)
-		end_destination(c, r);
-	return end_source(c, r);
+	if (r == RESULT_TAKEN)
+		return r;
+	if (r != 0 || c->options->scratch)
+		run_abort_destination(c, r);
+	if (c->src.ops->reply)
+		run_reply(c, r);
+	const bool commits = r == 0 && c->src.ops->commit;
+	if (commits)
+		r = c->src.ops->commit(&c->src, &c->report->error);
+	if (!commits || r != 0)
+		c->src.ops->abort(&c->src);
+	return r;
 }

@@ -35,8 +35,8 @@ static bool was_quick(const struct copy *c)
 static int check_truncated(struct copy *c)
 {
 	struct stat now;
-	if (c->dst.positional || !S_ISREG(c->src.st.st_mode) || c->all.offset >= c->size ||
-	    fstat(c->src.fd, &now) < 0 || now.st_size >= c->src.st.st_size)
+	if (!S_ISREG(c->src.st.st_mode) || c->all.offset >= c->size || fstat(c->src.fd, &now) < 0 ||
+	    now.st_size >= c->src.st.st_size)
 		return 0;
 	c->report->source_changed = true;
 	return error_refuse(&c->report->error, c->src.path, EBUSY,
@@ -48,7 +48,7 @@ static int check_source(struct copy *c)
 {
 	struct stat now;
 	const struct stat *then = &c->src.st;
-	int r = check_truncated(c);
+	int r = c->dst.positional ? 0 : check_truncated(c);
 	if (r < 0 || !S_ISREG(then->st_mode) || was_quick(c))
 		return r;
 	if (fstat(c->src.fd, &now) < 0)
@@ -167,13 +167,10 @@ int copy_attributes(struct copy *c, bool reused, attributes_loss *lose)
 static int preserve_attributes(struct copy *c)
 {
 	struct fcopy_error e;
-	const unsigned preserve = c->options->preserve;
-	if (!preserve)
-		return 0;
 	if (S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode))
 		return copy_attributes(c, attributes_may_be_old(&c->dst), lose_attribute);
 	error_refuse(&e, c->dst.path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_NONE);
-	return copy_lose_attribute(c, preserve, &e);
+	return copy_lose_attribute(c, c->options->preserve, &e);
 }
 
 int copy_check_cancelled(struct copy *c)
@@ -190,7 +187,7 @@ int copy_check_cancelled(struct copy *c)
 static int check_empty(struct copy *c)
 {
 	mode_t from = c->src.st.st_mode;
-	const struct stat *old = endpoint_old_stat(&c->dst);
+	const struct stat *old = c->dst.old_stat;
 	bool loses = old && S_ISREG(old->st_mode) && old->st_size > 0;
 	if (!S_ISFIFO(from) && !S_ISSOCK(from))
 		return 0;
@@ -200,20 +197,16 @@ static int check_empty(struct copy *c)
 			    "is not replaced: the input is empty", FCOPY_ADVICE_FORCE);
 }
 
-/* Does the file system return the error of a failed write from no other call than fsync(2)? */
-static bool keeps_errors(const struct copy *c)
-{
-	const struct stat st = {.st_dev = c->device ? c->device : c->dst.st.st_dev};
-	return c->dst.faithful || storage_keeps_attributes(c->storage, c->dst.fd, &st);
-}
-
-/* On FUSE with the write-back cache, fchmod(2), futimens(2), fallocate(2) and others first write
- * the dirty pages. They return the error of that, and close(2) then succeeds: fuse_do_setattr() in
+/* Some file systems return the error of a failed write from other calls than fsync(2), too. On FUSE
+ * with the write-back cache, fchmod(2), futimens(2), fallocate(2) and others first write the dirty
+ * pages. They return the error of that, and close(2) then succeeds: fuse_do_setattr() in
  * fs/fuse/dir.c. An errno of theirs must be that of the attribute. */
 static int check_written(struct copy *c)
 {
 	struct failure fail;
-	if (!S_ISREG(c->dst.st.st_mode) || !c->dst.positional || keeps_errors(c))
+	const struct stat st = {.st_dev = c->device ? c->device : c->dst.st.st_dev};
+	if (!S_ISREG(c->dst.st.st_mode) || !c->dst.positional ||
+	    storage_keeps_attributes(c->storage, c->dst.fd, &st))
 		return 0;
 	const bool flushes = c->options->preserve || c->dst.finishes;
 	int r = io_check_written(c->dst.fd, flushes, &fail);
@@ -226,8 +219,8 @@ static int check_written(struct copy *c)
 static int finish_copy(struct copy *c, bool *metadata)
 {
 	*metadata = false;
-	int r = check_written(c);
-	if (r == 0 && c->dst.ops->finish)
+	int r = c->dst.faithful ? 0 : check_written(c);
+	if (r == 0 && c->dst.finishes)
 		r = c->dst.ops->finish(&c->dst, &c->report->error);
 	*metadata = r == RESULT_CHANGED;
 	if (r >= 0 && c->dst.mode_lost && !(c->options->preserve & FCOPY_ATTR_MODE)) {
@@ -235,7 +228,9 @@ static int finish_copy(struct copy *c, bool *metadata)
 		error_call(&e, "fchmod", c->dst.path, c->dst.mode_lost);
 		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
 	}
-	return r < 0 ? r : preserve_attributes(c);
+	if (r < 0)
+		return r;
+	return c->options->preserve ? preserve_attributes(c) : 0;
 }
 
 int copy_settle(struct copy *c)
@@ -243,12 +238,12 @@ int copy_settle(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	const bool flushes = o->fsync || o->no_cache;
 	int r = check_source(c);
-	if (r == 0)
+	if (r == 0 && !c->src.positional)
 		r = check_empty(c);
-	if (r == 0)
+	if (r == 0 && (o->expected_size > 0 || o->count > 0))
 		r = copy_check_size(c, c->report->bytes);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
-	    (c->needs_truncate || endpoint_old(&c->dst) == OLD_OVERWRITTEN))
+	    (c->needs_truncate || c->dst.old == OLD_OVERWRITTEN))
 		r = truncate_copy(c);
 	/* A part that is killed with its final owner or mode could not be resumed if others could
 	 * write to it by then. So what takes long comes first. */
@@ -274,8 +269,6 @@ int copy_settle(struct copy *c)
 
 int copy_hold(const struct copy *c)
 {
-	if (c->stored.st_nlink == 0)
-		return -1;
 	return open(io_proc_path(c->dst.fd).text, O_PATH | O_CLOEXEC);
 }
 

@@ -205,7 +205,7 @@ static unsigned attributes_read_back(struct applying *a, unsigned set)
 
 bool attributes_may_be_old(const struct endpoint *dst)
 {
-	return file_of(dst)->keep_part || endpoint_old(dst) == OLD_OVERWRITTEN;
+	return file_of(dst)->keep_part || dst->old == OLD_OVERWRITTEN;
 }
 
 uint64_t attributes_sum(int fd, const struct stat *st)

@@ -28,56 +28,33 @@ static void file_abort(struct endpoint *e)
 	place_close(&file_of(e)->place);
 }
 
-/* The file is named. */
-static void file_release(struct endpoint *e)
-{
-	if (file_of(e)->partial)
-		partial_drop(e);
-	endpoint_close(e);
-	close_directory(file_of(e));
-	place_close(&file_of(e)->place);
-}
-
-static int file_finish(struct endpoint *e, struct fcopy_error *error)
-{
-	return e->finishes ? replace_finish(e, error) : 0;
-}
-
-/* NFS and FUSE report failed writes at close. */
-static int file_close(struct endpoint *e, struct fcopy_error *error)
-{
-	int r = endpoint_close(e);
-	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
-}
-
 static int file_commit(struct endpoint *e, struct fcopy_error *error)
 {
 	struct file *f = file_of(e);
-	int r = HOW_IS(&f->slot, HOW_INVISIBLE) ? 0 : file_close(e, error);
-	if (r == 0 && HOW_IS(&f->slot, HOW_INVISIBLE | HOW(SWAP)))
+	const bool invisible = HOW_IS(&f->slot, HOW_INVISIBLE);
+	int r = invisible ? 0 : endpoint_close(e);
+	if (r < 0) /* NFS and FUSE report failed writes at close */
+		return error_call(error, "close", e->path, -r);
+	if (invisible || f->slot.how == HOW_SWAP)
 		r = replace_commit(e, error);
 	if (r != 0)
 		return r;
 	f->slot.stage = SLOT_NAMED;
-	if (f->directory >= 0 && (r = io_flush_directory(f->directory)) < 0) {
-		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
-		error->advice = FCOPY_ADVICE_FLUSH;
-		return r;
+	if (f->directory >= 0) {
+		r = io_flush_directory(f->directory);
+		if (r < 0) {
+			error_operation(error, "fsync of the directory", "fsync", e->path, -r);
+			error->advice = FCOPY_ADVICE_FLUSH;
+			return r;
+		}
+		close_directory(f);
 	}
-	file_release(e);
+	if (f->partial)
+		partial_drop(e);
+	if (invisible)
+		endpoint_close(e);
+	place_close(&f->place);
 	return 0;
-}
-
-static enum endpoint_old file_old(const struct endpoint *e, const struct stat **st)
-{
-	const struct file *f = file_of(e);
-	*st = f->place.exists ? &f->place.st : NULL;
-	if (f->slot.how == HOW_WRITE)
-		return e->positional ? OLD_OVERWRITTEN : OLD_NONE;
-	if (HOW_IS(&f->slot, HOW_INVISIBLE))
-		return f->slot.is.exists ? OLD_REPLACED : OLD_NONE;
-	*st = NULL;
-	return OLD_NONE;
 }
 
 static bool file_leaves_name(const struct endpoint *e, int *dir)
@@ -86,10 +63,9 @@ static bool file_leaves_name(const struct endpoint *e, int *dir)
 	return HOW_IS(&file_of(e)->slot, HOW(RENAME) | HOW(PART));
 }
 
-static const struct endpoint_ops file_ops = {.finish = file_finish,
+static const struct endpoint_ops file_ops = {.finish = replace_finish,
 					     .commit = file_commit,
 					     .abort = file_abort,
-					     .old = file_old,
 					     .begin_partial = partial_begin,
 					     .note_partial = partial_note,
 					     .keep_partial = partial_keep,
@@ -281,6 +257,19 @@ static void file_choose(struct endpoint *e, const struct place *p, const char *p
 	f->slot.how = slot_choose(&f->slot.is);
 }
 
+/* The file is open. What has its final name from the start takes nothing from an old file. */
+static void file_note_old(struct endpoint *e)
+{
+	const struct file *f = file_of(e);
+	const bool invisible = HOW_IS(&f->slot, HOW_INVISIBLE);
+	if (f->slot.how == HOW_WRITE && e->positional)
+		e->old = OLD_OVERWRITTEN;
+	else if (invisible && f->slot.is.exists)
+		e->old = OLD_REPLACED;
+	if (f->place.exists && (invisible || f->slot.how == HOW_WRITE))
+		e->old_stat = &f->place.st;
+}
+
 int destination_open_place(struct endpoint *e, struct place *p, const char *path,
 			   const struct endpoint *src, const struct fcopy_options *options,
 			   unsigned flags, struct storage *storage, struct fcopy_error *error)
@@ -289,7 +278,9 @@ int destination_open_place(struct endpoint *e, struct place *p, const char *path
 	file_of(e)->slot.storage = storage;
 	p->dir = p->target = -1;
 	int r = file_open(e, src, error);
-	if (r != 0)
+	if (r == 0)
+		file_note_old(e);
+	else
 		place_close(&file_of(e)->place);
 	return r;
 }
@@ -371,7 +362,9 @@ int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_
 		return error_refuse(error, e->path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
 	if (old)
 		p->st = *old;
-	p->exists = p->symlink = false; /* the copy is complete: it takes nothing from that file */
+	/* The copy is complete: it takes nothing from that file. */
+	p->exists = p->symlink = false;
+	e->old_stat = NULL;
 	s->is.exists = s->is.displaced = old != NULL;
 	return 0;
 }

@@ -55,20 +55,19 @@ struct demand {
  * start, finish, commit and accept return 0 on success, or -errno with the failure
  * recorded; the caller then calls abort. finish and commit also return the values named below.
  *
- * An operation may be NULL: the endpoint has nothing to do. A NULL listens, old, receipt or
- * leaves_name stands for the result NULL, OLD_NONE, RECEIPT_NEVER or false. */
+ * An operation may be NULL: the endpoint has nothing to do. A NULL listens, receipt or leaves_name
+ * stands for the result NULL, RECEIPT_NEVER or false; a NULL commit, of SRC, for abort. */
 struct endpoint_ops {
 	/* Connects, or waits for the peer, once both ends are open. */
 	int (*start)(struct endpoint *, struct fcopy_error *);
-	/* After the last byte, before flush and commit. Also returns RESULT_CHANGED. */
+	/* After the last byte, before flush and commit, if endpoint.finishes. Also returns
+	 * RESULT_CHANGED. */
 	int (*finish)(struct endpoint *, struct fcopy_error *);
 	/* Also returns RESULT_SKIPPED or RESULT_RIVAL; the caller then calls abort, too. Or
 	 * RESULT_TAKEN; the caller calls abort, or destination_expect() and commit again. */
 	int (*commit)(struct endpoint *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
-	/* What DST had; *st: the stat of the file that existed, or NULL. */
-	enum endpoint_old (*old)(const struct endpoint *, const struct stat **st);
 	/* Of DST.fcopy-part. size -1: returns how many bytes are known to equal the source's, or
 	 * -1 if there is no part. Any other size: so many bytes were found to be equal, and the
 	 * copy continues after them; or returns -errno, and it may not. */
@@ -142,10 +141,12 @@ struct endpoint {
 	int fd;          /* -1: closed */
 	bool positional; /* use explicit offsets; false: use the current file offset */
 	bool faithful;   /* the storage is known to keep attributes, or to return an error */
-	bool finishes;   /* finish will change its owner or mode */
+	bool finishes;   /* finish has something to do: of a file, it sets the owner or the mode */
 	bool met;        /* O_EXCL has met a file: it is not ours */
 	bool written;    /* a duplicate was closed after the last byte: see io_check_written() */
 	struct stat st;  /* when it was opened; of a new file perhaps only the type */
+	enum endpoint_old old;       /* what DST had when it was opened, and ... */
+	const struct stat *old_stat; /* ... the stat of the file that existed, or NULL */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */
 	const char *not_atomic;
@@ -166,21 +167,6 @@ static inline int endpoint_close(struct endpoint *e)
 	int fd = e->fd;
 	e->fd = -1;
 	return fd >= 0 && libc_close(fd) < 0 ? -errno : 0;
-}
-
-static inline enum endpoint_old endpoint_old(const struct endpoint *e)
-{
-	const struct stat *st;
-	return e->ops->old ? e->ops->old(e, &st) : OLD_NONE;
-}
-
-/* The stat of the file that existed as DST, or NULL. */
-static inline const struct stat *endpoint_old_stat(const struct endpoint *e)
-{
-	const struct stat *st = NULL;
-	if (e->ops->old)
-		e->ops->old(e, &st);
-	return st;
 }
 
 static inline const char *endpoint_listens(const struct endpoint *e)

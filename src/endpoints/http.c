@@ -41,6 +41,7 @@ static int http_open(struct endpoint *e, const char *path, int dash, struct fcop
 	*e = (struct endpoint){.path = path, .fd = -1, .st.st_mode = S_IFSOCK};
 	*http_of(e) = (struct http){.connection.listening = true, .file = -1, .last = -1};
 	e->ops = dash == STDIN_FILENO ? &http_receives : &http_serves;
+	e->finishes = e->ops->finish;
 	int r = tcp_listen(e, path + strlen(LISTEN), error);
 	if (r < 0)
 		return r;

@@ -221,7 +221,7 @@ static bool owner_waits(const struct endpoint *e)
 
 /* Of shards: a commit that was killed may have given data the owner, group, ACL and security label
  * of a DST that is gone by now. They must not admit users to the copy. */
-static int renew(const struct endpoint *e, struct fcopy_error *error)
+static int replace_renew(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct failure fail;
 	mode_t mode;
@@ -244,7 +244,7 @@ int replace_finish(struct endpoint *e, struct fcopy_error *error)
 {
 	const bool shard = file_is_shard(e); /* its owner waits for the commit, too */
 	mode_t has = 0;
-	int r = shard && !file_of(e)->place.exists ? renew(e, error) : 0;
+	int r = shard && !file_of(e)->place.exists ? replace_renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
 	    !(e->options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = keep_owner(e, &file_of(e)->place, e->options->force, &has, error);

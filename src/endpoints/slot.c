@@ -217,10 +217,13 @@ int slot_make(struct slot *s, int dir, const char *as, int aside, slot_maker *ma
 		r = slot_draw(s, make, arg, made, fail);
 	} else if (s->how == HOW_SWAP) {
 		r = make_swapped(s, dir, as, make, arg, made, fail);
+	} else if (s->how == HOW_FINAL) {
+		s->name[0] = '\0';
+		r = make(dir, as, arg);
 	} else {
-		if (s->how != HOW_PART) /* it has its name */
-			strcpy(s->name, s->how == HOW_ASIDE ? PRIVATE_ENTRY : "");
-		r = make(s->home, slot_name(s, as), arg);
+		if (s->how == HOW_ASIDE) /* that of HOW_PART is known */
+			strcpy(s->name, PRIVATE_ENTRY);
+		r = make(s->home, s->name, arg);
 	}
 	if (r >= 0)
 		s->stage = SLOT_MADE;

@@ -12,14 +12,8 @@ static void source_close(struct endpoint *e)
 	endpoint_close(e);
 }
 
-static int source_end(struct endpoint *e, struct fcopy_error *error)
-{
-	(void)error; /* close(2) of a descriptor that was only read has no error */
-	e->ops->abort(e);
-	return 0;
-}
-
-static const struct endpoint_ops source_ops = {.commit = source_end, .abort = source_close};
+/* close(2) of a descriptor that was only read has no error. */
+static const struct endpoint_ops source_ops = {.abort = source_close};
 
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st)
 {
@@ -38,7 +32,7 @@ static void leave_open(struct endpoint *e)
 
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *error)
 {
-	static const struct endpoint_ops ops = {.commit = source_end, .abort = leave_open};
+	static const struct endpoint_ops ops = {.abort = leave_open};
 	*e = *open;
 	e->ops = &ops;
 	return fstat(e->fd, &e->st) < 0 ? error_call(error, "fstat", e->path, errno) : 0;

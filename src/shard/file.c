@@ -244,7 +244,7 @@ int shard_copy_file(struct copy *c)
 	/* cppcheck-suppress autoVariables */
 	c->shared = &f.monitor; /* the copy ends with this function */
 	copy_phase(c, FCOPY_PHASE_COPY, (uint64_t)c->src.st.st_size / f.job.shard.count);
-	report->existed = endpoint_old_stat(&c->dst);
+	report->existed = c->dst.old_stat;
 	report->atomic = true;
 	c->no_clone = true; /* FICLONE is of the whole file */
 	int r = job_init(&f.job);

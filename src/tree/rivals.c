@@ -261,7 +261,7 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
 	struct endpoint *dst = &w->file.copy.dst;
-	const struct stat *old = endpoint_old_stat(dst);
+	const struct stat *old = dst->old_stat;
 	struct stat new;
 	int r = 0;
 	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
