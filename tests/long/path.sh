@@ -17,7 +17,8 @@ cc -O1 -c -o "$build/path.o" "$top/tests/tools/path.c"
 make -s -C "$top" -j"$(nproc)" BUILD=build/path PROGRAM=build/path/fcopy LDFLAGS="$build/path.o -no-pie" \
 	CFLAGS='-O0 -g -finstrument-functions' build/path/fcopy >/dev/null
 
-# trace NAME COMMAND…: "FUNCTION FILE COUNT" lines into $work/NAME
+# trace NAME COMMAND…: "FUNCTION FILE COUNT" lines into $work/NAME. The same static function of a header
+# is in several object files.
 trace() {
 	local name=$1
 	shift
@@ -25,7 +26,7 @@ trace() {
 	sort "$work/raw" >"$work/sorted"
 	cut -d' ' -f1 "$work/sorted" | addr2line -f -s -e "$build/fcopy" | paste - - |
 		sed 's/:[0-9?]*\( .*\)*$//' | paste -d' ' - <(cut -d' ' -f2 "$work/sorted") |
-		tr '\t' ' ' >"$work/$name"
+		tr '\t' ' ' | awk '{ n[$1 " " $2] += $3 } END { for (f in n) print f, n[f] }' >"$work/$name"
 }
 
 # row TITLE: of "FUNCTION FILE COUNT" lines: functions, files, calls
@@ -39,18 +40,20 @@ more() {
 	awk 'NR == FNR { a[$1 " " $2] = $3; next } { n = $3 - a[$1 " " $2]; if (n > 0) print $1, $2, n }' "$work/$1" "$work/$2"
 }
 
-cd "$work"
+# The directory that the copies are made in is read, too: each count has one of its own.
 for n in 8 9; do
-	mkdir s$n
-	for i in $(seq $n); do head -c 4000 /dev/urandom >"s$n/f$i"; done
-	trace new$n "$build/fcopy" -r -j1 s$n d$n
-	trace merge$n "$build/fcopy" -rT -j1 s$n d$n
-	"$build/fcopy" -aT -j1 s$n m$n
-	trace mirror$n "$build/fcopy" --mirror -j1 s$n m$n
+	mkdir -p "$work/$n/s"
+	cd "$work/$n"
+	for i in $(seq $n); do head -c 4000 /dev/urandom >"s/f$i"; done
+	trace new$n "$build/fcopy" -r -j1 s d
+	trace merge$n "$build/fcopy" -rT -j1 s d
+	"$build/fcopy" -aT -j1 s m
+	trace mirror$n "$build/fcopy" --mirror -j1 s m
 done
+cd "$work"
 mkdir one
-cp s9/f1 one/f
-cp s9/f1 a
+cp 9/s/f1 one/f
+cp 9/s/f1 a
 trace tree "$build/fcopy" -r -j1 one two
 trace file "$build/fcopy" a b
 echo '| | functions | files | calls |'
