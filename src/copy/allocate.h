@@ -17,7 +17,7 @@
  * without changing its size. Returns 0, or -errno with the failure recorded. */
 int allocate_blocks(struct copy *, off_t start, off_t end);
 
-/* The same for a stream, which may end before `end`: a failure is ignored. */
+/* Allocates blocks for a stream, which may end before `end`: a failure is ignored. */
 void allocate_ahead(struct copy *, off_t start, off_t end);
 
 /* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
@@ -35,7 +35,7 @@ int allocate_unwritten(struct copy *, off_t start, off_t end);
 
 /* Compares the space that the copy needs with what is free, and warns. */
 void space_check(struct copy *);
-/* The same, but fails: returns 0, or -ENOSPC with the refusal recorded. */
+/* Compares it, and fails in place of a warning: returns 0, or -ENOSPC with the refusal recorded. */
 int space_require(struct copy *);
 /* A write of the copy failed with EFBIG: says in the error how much a file may have there, if that
  * is less than the copy needs. */

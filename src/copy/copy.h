@@ -21,6 +21,10 @@
 
 struct helpers;
 
+/* What the caller says stays as it is while the copy runs, but that `exact` and `last` of an upload
+ * follow from its head. What is known before the first byte does not change after it. all.offset
+ * moves back only past bytes that the source has lost, and never below `first`. Both ends are open
+ * from the start, and closed when copy_run() or copy_end() returns anything but RESULT_TAKEN. */
 struct copy {
 	/* What the caller says. */
 	const struct fcopy_options *options;
@@ -31,7 +35,7 @@ struct copy {
 	bool served;       /* run by fcopy_serve(), which reports its completion */
 	bool many;         /* one of many files: its phases are not timed; the caller calls
 			    * move_free() after the last */
-	bool no_clone;     /* FICLONE was refused for an earlier file of these file systems */
+	bool skips_clone;  /* FICLONE was refused for an earlier file of these file systems */
 	bool bare;         /* DST is new, and its directory gave it no ACL */
 	bool share;        /* only [first, last) of the file */
 	bool again;        /* ... where an earlier attempt may have written other bytes */
@@ -80,8 +84,8 @@ static inline enum endpoint_old copy_old(const struct copy *c)
 /* run.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
  * recorded. Or RESULT_TAKEN: then the copy is complete, and both are open; copy_end() follows. */
 int copy_run(struct copy *);
-/* r 0: commits it to what DST is now. Otherwise DST keeps what it has. Returns as copy_run(), or r.
- */
+/* Ends the copy that copy_run() has left open. r 0: commits it to what DST is now, with the results
+ * of copy_run(). Otherwise DST keeps what it has; returns r. */
 int copy_end(struct copy *, int r);
 /* The parts of it: copies the data; gives the copy its name. */
 int copy_run_phase(struct copy *);
@@ -96,14 +100,14 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
  * together; NULL: this process makes it alone. */
 int copy_paths(const char *src, const char *dst, const struct fcopy_options *,
 	       struct fcopy_report *, int (*shared)(struct copy *));
-/* The same for operands that were found. Changes *dst, which the caller closes. */
+/* Does that for operands that were found. Changes *dst, which the caller closes. */
 int copy_operands(const struct operand *src, struct operand *dst, const struct fcopy_options *,
 		  struct fcopy_report *, int (*shared)(struct copy *));
 
 /* clean.c: warns about temporaries of this user in `dir` that a killed copy left more than a day
  * ago. Reads a limited number of names. report: for the events, or NULL. */
 void stale_warn(int dir, const struct fcopy_options *, const struct fcopy_report *);
-/* The same of one name in it. */
+/* Looks at one name in `dir` only. */
 void stale_warn_name(int dir, const char *name, const struct fcopy_options *);
 
 /* compare.c: compares [start, end) of source and destination. Returns the offset of the first
@@ -117,7 +121,7 @@ off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool
 int verify_copy(struct copy *);
 /* --resume: sets c->all.offset to the end of the prefix of DST.fcopy-part that equals the source,
  * rounded down to a multiple of 4 KiB, or to 0 if only a clone is allowed, and truncates the part
- * to it. Returns as verify_copy(). */
+ * to it. Returns 0, or -errno with the failure recorded. */
 int verify_prefix(struct copy *);
 
 /* settle.c: the checks and changes between the last byte and the commit. Returns 0, or -errno with
@@ -144,7 +148,7 @@ int copy_look_again(struct copy *, int held, int committed);
 /* notify.c: calls options.notify, if the caller set it. */
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
 		 const char *text);
-/* The same for a warning of fcopy itself about the file at path. */
+/* Calls it for a warning of fcopy itself about the file at path. */
 void copy_warn(const struct copy *, const char *path, int err, const char *reason,
 	       enum fcopy_advice);
 /* Reports a problem of the source: fails with options.strict, otherwise warns. */
@@ -154,7 +158,7 @@ int copy_warn_or_fail(struct copy *, int err, const char *reason);
 int copy_check_size(struct copy *, uint64_t bytes);
 /* Starts a phase of options.progress; total: the bytes that it will handle, 0: unknown. */
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
-/* The same for a tree, whose bytes and entries are counted over all sources. copy_tree_begin sets
+/* The phases of a tree, whose bytes and entries are counted over all sources. copy_tree_begin sets
  * these counters to 0 and starts COPY; copy_tree_phase starts a phase unless it is the current one.
  * The pointer may be NULL. */
 void copy_tree_begin(struct fcopy_progress *);

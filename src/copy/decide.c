@@ -9,54 +9,66 @@
 
 #include <errno.h>
 
-static bool is_link(const struct fcopy_tree_options *o)
+/* What is asked, what follows from it at once, and the answer so far. */
+struct question {
+	const struct ground *g;
+	const struct facts *f;
+	const struct fcopy_tree_options *o;
+	bool links;                 /* -l, -s: no bytes are copied */
+	bool replaces;              /* decide_replaces() */
+	bool removes;               /* decide_removes() */
+	const struct stat *changed; /* decide_changed(), if DST has the name */
+	struct decision d;
+};
+
+static bool decide_links(const struct fcopy_tree_options *o)
 {
 	return o->link || o->symbolic_link;
 }
 
 bool decide_follows(const struct ground *g, mode_t src, const struct fcopy_tree_options *o)
 {
-	return S_ISREG(src) && !decide_removes(g, o) && !decide_replaces(o) && !is_link(o);
+	return S_ISREG(src) && !decide_removes(g, o) && !decide_replaces(o) && !decide_links(o);
 }
 
 /* May the copy replace the inode that is its source? It may if the source has another name, or if
  * the backup gives it one, as cp -bf FILE FILE does. A symlink in the source would lead to the
  * copy. */
-static bool decide_replaces_source(const struct facts *f, const struct fcopy_tree_options *o)
+static bool decide_replaces_source(const struct question *q)
 {
-	return decide_replaces(o) && !is_link(o) && !f->src_is_symlink &&
-	       ((o->backup && o->copy.force) || !f->same_name);
+	return q->replaces && !q->links && !q->f->src_is_symlink &&
+	       ((q->o->backup && q->o->copy.force) || !q->f->same_name);
 }
 
-static bool decide_as(struct decision *d, enum act act)
+static bool decide_as(struct question *q, enum act act)
 {
-	d->act = act;
+	q->d.act = act;
 	return true;
 }
 
-static bool decide_refuse(struct decision *d, int err, const char *reason)
+static bool decide_refuse(struct question *q, int err, const char *reason)
 {
-	d->err = err;
-	d->reason = reason;
-	return decide_as(d, ACT_REFUSE);
+	q->d.err = err;
+	q->d.reason = reason;
+	return decide_as(q, ACT_REFUSE);
 }
 
-static bool decide_refuse_call(struct decision *d, const char *call, int err)
+static bool decide_refuse_call(struct question *q, const char *call, int err)
 {
-	d->call = call;
-	return decide_refuse(d, err, NULL);
+	q->d.call = call;
+	return decide_refuse(q, err, NULL);
 }
 
-static bool decide_refuse_unsuitable(struct decision *d, int err, const char *reason)
+static bool decide_refuse_unsuitable(struct question *q, int err, const char *reason)
 {
-	d->unsuitable = true;
-	return decide_refuse(d, err, reason);
+	q->d.unsuitable = true;
+	return decide_refuse(q, err, reason);
 }
 
-static bool decide_refuse_same(struct decision *d)
+static bool decide_refuse_same(struct question *q)
 {
-	d->source = d->pair = true;
-	return decide_refuse_unsuitable(d, EINVAL, "are the same file");
+	q->d.source = q->d.pair = true;
+	return decide_refuse_unsuitable(q, EINVAL, "are the same file");
 }
 
 /* What has the name, or its target if that is followed; NULL: it leads nowhere. */
@@ -76,50 +88,51 @@ const struct stat *decide_changed(const struct ground *g, const struct facts *f,
 const struct stat *decide_compared(const struct ground *g, const struct facts *f,
 				   const struct fcopy_tree_options *o)
 {
-	const bool whole = o->update != FCOPY_UPDATE_CHANGED && (decide_replaces(o) || is_link(o));
+	const bool whole = o->update != FCOPY_UPDATE_CHANGED &&
+			   (decide_replaces(o) || decide_links(o));
 	return decide_found(f, S_ISREG(f->src.st_mode) && !decide_removes(g, o) && !whole);
 }
 
 /* DST could not be looked at. What is absent, or leads nowhere, is left to the copy; so is what an
  * option need not see. Otherwise it might be lost. */
-static bool decide_unseen(const struct fcopy_tree_options *o, int err, struct decision *d)
+static bool decide_unseen(struct question *q, int err)
 {
+	const struct fcopy_tree_options *o = q->o;
 	const bool absent = err == 0 || err == ENOENT;
 	const bool reported = err == ELOOP || err == ENOTDIR || err == EACCES;
 	if (absent)
 		return false;
 	if ((o->confirm || o->backup) && !o->copy.no_clobber)
-		return decide_refuse_call(d, "stat", err);
-	return (o->update || o->delete_extra) && !reported && decide_refuse_call(d, "open", err);
+		return decide_refuse_call(q, "stat", err);
+	return (o->update || o->delete_extra) && !reported && decide_refuse_call(q, "open", err);
 }
 
 /* Links that cannot be made, whatever DST has. */
-static bool decide_source(const struct facts *f, const struct fcopy_tree_options *o,
-			  struct decision *d)
+static bool decide_source(struct question *q)
 {
-	if (o->link && f->src_output) {
-		d->source = true;
-		return decide_refuse(d, EINVAL, f->src_output->taken);
+	const struct facts *f = q->f;
+	if (q->o->link && f->src_output) {
+		q->d.source = true;
+		return decide_refuse(q, EINVAL, f->src_output->taken);
 	}
-	if (o->link)
+	if (q->o->link)
 		return false;
 	if (f->unlinked)
-		return decide_refuse_unsuitable(d, f->unlinked_err, f->unlinked);
+		return decide_refuse_unsuitable(q, f->unlinked_err, f->unlinked);
 	if (f->unlinked_err)
-		return decide_refuse_call(d, "symlink", f->unlinked_err);
+		return decide_refuse_call(q, "symlink", f->unlinked_err);
 	return (f->same_name || (f->exists && same_inode(&f->src, &f->old))) &&
-	       decide_refuse_unsuitable(d, EINVAL, "is SRC itself");
+	       decide_refuse_unsuitable(q, EINVAL, "is SRC itself");
 }
 
 /* What this run has made is the copy of another entry, not an older file. */
-static bool decide_skip(const struct facts *f, const struct fcopy_tree_options *o,
-			struct decision *d)
+static bool decide_skip(struct question *q)
 {
-	if (f->made)
-		return decide_as(d, ACT_RIVAL);
-	return o->update == FCOPY_UPDATE_NONE_FAIL
-		   ? decide_refuse(d, EEXIST, "exists, and is not replaced")
-		   : decide_as(d, ACT_SKIP);
+	if (q->f->made)
+		return decide_as(q, ACT_RIVAL);
+	return q->o->update == FCOPY_UPDATE_NONE_FAIL
+		   ? decide_refuse(q, EEXIST, "exists, and is not replaced")
+		   : decide_as(q, ACT_SKIP);
 }
 
 static bool is_skipped(const struct facts *f, const struct fcopy_tree_options *o)
@@ -141,179 +154,181 @@ static bool may_be_equal(const struct facts *f, const struct stat *old,
 }
 
 /* --update, and the types of a mirror. */
-static bool decide_update(const struct ground *g, const struct facts *f,
-			  const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_update(struct question *q)
 {
-	const bool removes = decide_removes(g, o), changed = o->update == FCOPY_UPDATE_CHANGED;
-	const struct stat *old = decide_compared(g, f, o);
-	if (!o->update && !removes)
-		return false;
+	const struct facts *f = q->f;
+	const bool changed = q->o->update == FCOPY_UPDATE_CHANGED;
+	const struct stat *old = decide_compared(q->g, f, q->o);
 	if (!old)
-		return decide_unseen(o, f->target_err, d);
-	if ((S_ISDIR(old->st_mode) && !removes && changed) ||
+		return decide_unseen(q, f->target_err);
+	if ((S_ISDIR(old->st_mode) && !q->removes && changed) ||
 	    (old == &f->old ? f->old_output : f->target_output))
 		return false; /* the copy refuses it */
-	if (removes && (f->src.st_mode ^ old->st_mode) & S_IFMT) {
-		d->clears = !is_skipped(f, o);
-		return !d->clears && decide_skip(f, o, d);
+	if (q->removes && (f->src.st_mode ^ old->st_mode) & S_IFMT) {
+		q->d.clears = !is_skipped(f, q->o);
+		return !q->d.clears && decide_skip(q);
 	}
-	if (changed && may_be_equal(f, old, o))
-		return decide_as(d, f->content == CONTENT_EQUAL ? ACT_LEAVE : ACT_COMPARE);
-	return is_skipped(f, o) && decide_skip(f, o, d);
+	if (changed && may_be_equal(f, old, q->o))
+		return decide_as(q, f->content == CONTENT_EQUAL ? ACT_LEAVE : ACT_COMPARE);
+	return is_skipped(f, q->o) && decide_skip(q);
 }
 
-static bool decide_output(const struct ground *g, const struct facts *f,
-			  const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_output(struct question *q)
 {
-	const struct stat *old = decide_changed(g, f, o);
-	const struct fcopy_output *output = old == &f->target ? f->target_output : f->old_output;
-	return output && decide_refuse(d, EEXIST, output->taken);
+	const struct fcopy_output *output = q->changed == &q->f->target ? q->f->target_output
+									: q->f->old_output;
+	return output && decide_refuse(q, EEXIST, output->taken);
 }
 
 /* As with cp(1): if the options say so; if the source is no regular file, and a symlink would not
  * be followed; or if DST has other hard links and ground_links(). */
-static bool is_replaced_by_link(const struct ground *g, const struct facts *f,
-				const struct fcopy_tree_options *o)
+static bool is_replaced_by_link(const struct question *q)
 {
-	return o->copy.force || decide_replaces(o) ||
+	const struct facts *f = q->f;
+	return q->o->copy.force || q->replaces ||
 	       (!S_ISDIR(f->old.st_mode) && ((!f->follow && !S_ISREG(f->src.st_mode)) ||
-					     (ground_links(g, o) && f->old.st_nlink > 1)));
+					     (ground_links(q->g, q->o) && f->old.st_nlink > 1)));
 }
 
-static bool decide_link(const struct ground *g, const struct facts *f,
-			const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_link(struct question *q)
 {
-	if (o->link && same_inode(&f->src, &f->old))
-		return decide_as(d, ACT_SAME);
-	if (o->link && f->leads_here)
-		return decide_refuse_unsuitable(d, EINVAL, "is the target of SRC");
-	if (o->copy.no_clobber)
-		return decide_as(d, ACT_SKIP);
-	if (!is_replaced_by_link(g, f, o))
-		return decide_refuse_call(d, o->link ? "linkat" : "symlink", EEXIST);
-	d->replaces = true;
-	return S_ISDIR(f->old.st_mode) && decide_refuse_call(d, "rename", EISDIR);
+	const struct facts *f = q->f;
+	if (q->o->link && same_inode(&f->src, &f->old))
+		return decide_as(q, ACT_SAME);
+	if (q->o->link && f->leads_here)
+		return decide_refuse_unsuitable(q, EINVAL, "is the target of SRC");
+	if (q->o->copy.no_clobber)
+		return decide_as(q, ACT_SKIP);
+	if (!is_replaced_by_link(q))
+		return decide_refuse_call(q, q->o->link ? "linkat" : "symlink", EEXIST);
+	q->d.replaces = true;
+	return S_ISDIR(f->old.st_mode) && decide_refuse_call(q, "rename", EISDIR);
 }
 
-static bool decide_attributes(const struct facts *f, const struct fcopy_tree_options *o,
-			      struct decision *d)
+static bool decide_attributes(struct question *q)
 {
+	const struct facts *f = q->f;
 	if (S_ISLNK(f->old.st_mode))
 		return decide_refuse_unsuitable(
-		    d, ELOOP, "is a symlink, which --attributes-only does not follow");
+		    q, ELOOP, "is a symlink, which --attributes-only does not follow");
 	if (!S_ISREG(f->old.st_mode))
-		return decide_refuse_unsuitable(d, S_ISDIR(f->old.st_mode) ? EISDIR : EINVAL,
+		return decide_refuse_unsuitable(q, S_ISDIR(f->old.st_mode) ? EISDIR : EINVAL,
 						"is not a regular file");
 	if (same_inode(&f->src, &f->old))
-		return decide_refuse_unsuitable(d, EINVAL, "is SRC itself");
-	return o->copy.no_clobber && decide_as(d, ACT_SKIP);
+		return decide_refuse_unsuitable(q, EINVAL, "is SRC itself");
+	return q->o->copy.no_clobber && decide_as(q, ACT_SKIP);
 }
 
 /* A symlink, FIFO, socket or device. A symlink of which DST is another name is complete, as with
  * cp -d. One that replaced what it leads to would lead to itself. */
-static bool decide_special(const struct facts *f, const struct fcopy_tree_options *o,
-			   struct decision *d)
+static bool decide_special(struct question *q)
 {
+	const struct facts *f = q->f;
 	const bool same = same_inode(&f->src, &f->old);
-	if (o->copy.no_clobber)
-		return decide_as(d, f->made ? ACT_RIVAL : ACT_SKIP);
+	if (q->o->copy.no_clobber)
+		return decide_as(q, f->made ? ACT_RIVAL : ACT_SKIP);
 	if (S_ISLNK(f->src.st_mode) && f->src.st_nlink > 1 && same && !f->same_name)
-		return decide_as(d, ACT_SAME);
+		return decide_as(q, ACT_SAME);
 	if (same || f->leads_here)
-		return decide_refuse_same(d);
-	d->replaces = true;
+		return decide_refuse_same(q);
+	q->d.replaces = true;
 	if (!S_ISDIR(f->old.st_mode))
 		return false;
-	return f->made ? decide_as(d, ACT_RIVAL) : decide_refuse_call(d, "rename", EISDIR);
+	return f->made ? decide_as(q, ACT_RIVAL) : decide_refuse_call(q, "rename", EISDIR);
 }
 
-static bool decide_file(const struct ground *g, const struct facts *f,
-			const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_file(struct question *q)
 {
-	const struct stat *old = decide_changed(g, f, o);
-	if (o->copy.no_clobber)
-		return decide_as(d, f->made ? ACT_RIVAL : ACT_SKIP);
-	if (old && same_inode(&f->src, old) && !(old == &f->old && decide_replaces_source(f, o)))
-		return decide_refuse_same(d);
-	d->place = f->unusable;
-	return d->place && decide_as(d, f->made ? ACT_RIVAL : ACT_REFUSE);
+	const struct facts *f = q->f;
+	const struct stat *old = q->changed;
+	if (q->o->copy.no_clobber)
+		return decide_as(q, f->made ? ACT_RIVAL : ACT_SKIP);
+	if (old && same_inode(&f->src, old) && !(old == &f->old && decide_replaces_source(q)))
+		return decide_refuse_same(q);
+	q->d.place = f->unusable;
+	return q->d.place && decide_as(q, f->made ? ACT_RIVAL : ACT_REFUSE);
 }
 
 /* Would it change what another SRC names? A file that is replaced keeps its other names; a backup,
  * or a link that this run made, is none that SRC had. */
-static bool decide_operand(const struct ground *g, const struct facts *f,
-			   const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_operand(struct question *q)
 {
-	const struct stat *old = decide_changed(g, f, o);
-	const bool kept = old && old->st_nlink > 1 && !o->backup && !o->link &&
-			  !o->attributes_only && !in_place_possible(&o->copy);
-	if (!f->is_operand || !old || kept || same_inode(&f->src, old))
+	const struct stat *old = q->changed;
+	const bool kept = old->st_nlink > 1 && !q->o->backup && !q->o->link &&
+			  !q->o->attributes_only && !in_place_possible(&q->o->copy);
+	if (kept || same_inode(&q->f->src, old))
 		return false;
-	d->clears = false;
-	return decide_refuse(d, EINVAL, DECIDE_SOURCE);
+	q->d.clears = false;
+	return decide_refuse(q, EINVAL, DECIDE_SOURCE);
 }
 
-static bool decide_kind(const struct ground *g, const struct facts *f,
-			const struct fcopy_tree_options *o, struct decision *d)
+static bool decide_kind(struct question *q)
 {
-	if (is_link(o))
-		return decide_link(g, f, o, d);
-	if (!S_ISREG(f->src.st_mode))
-		return decide_special(f, o, d);
-	return o->attributes_only ? decide_attributes(f, o, d) : decide_file(g, f, o, d);
+	if (q->links)
+		return decide_link(q);
+	if (!S_ISREG(q->f->src.st_mode))
+		return decide_special(q);
+	return q->o->attributes_only ? decide_attributes(q) : decide_file(q);
 }
 
-/* It is what --link-dest would make. */
-static bool decide_earlier(const struct ground *g, const struct facts *f,
-			   const struct fcopy_tree_options *o, struct decision *d)
+/* Is it what --link-dest would make? */
+static bool decide_earlier(struct question *q)
 {
-	const enum fcopy_when reflink = o->copy.reflink;
-	if (!o->link_dest || g->exclusive || reflink == FCOPY_WHEN_AUTO ||
-	    reflink == FCOPY_WHEN_ALWAYS || !S_ISREG(f->src.st_mode) || !S_ISREG(f->old.st_mode) ||
-	    f->old.st_nlink < 2)
+	const struct facts *f = q->f;
+	const enum fcopy_when reflink = q->o->copy.reflink;
+	if (q->g->exclusive || reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS ||
+	    !S_ISREG(f->src.st_mode) || !S_ISREG(f->old.st_mode) || f->old.st_nlink < 2)
 		return false;
 	if (f->earlier == EARLIER_UNKNOWN)
-		return decide_as(d, ACT_EARLIER);
-	return f->earlier == EARLIER_SAME && decide_as(d, ACT_SAME);
+		return decide_as(q, ACT_EARLIER);
+	return f->earlier == EARLIER_SAME && decide_as(q, ACT_SAME);
 }
 
 /* What an option has looked at is replaced, and nothing else. */
-static void decide_exact(const struct ground *g, const struct facts *f,
-			 const struct fcopy_tree_options *o, struct decision *d)
+static void decide_exact(struct question *q)
 {
+	const struct fcopy_tree_options *o = q->o;
 	const bool asked = ((o->confirm || o->backup) && !o->copy.no_clobber) ||
 			   (o->update && o->update != FCOPY_UPDATE_CHANGED);
-	d->exact = asked && !d->clears;
-	if (!d->exact || !f->exists)
+	q->d.exact = asked && !q->d.clears;
+	if (!q->d.exact || !q->f->exists)
 		return;
-	d->seen = decide_changed(g, f, o);
-	if (!d->seen && (o->confirm || o->backup))
-		d->seen = &f->old;
+	q->d.seen = q->changed;
+	if (!q->d.seen && (o->confirm || o->backup))
+		q->d.seen = &q->f->old;
+}
+
+/* DST has the name. Returns whether nothing is made. */
+static bool decide_existing(struct question *q)
+{
+	const struct facts *f = q->f;
+	const struct fcopy_tree_options *o = q->o;
+	q->replaces = decide_replaces(o);
+	q->removes = decide_removes(q->g, o);
+	q->changed = decide_changed(q->g, f, o);
+	if (((o->update || q->removes) && decide_update(q)) || decide_output(q))
+		return true;
+	if (!q->d.clears && (S_ISDIR(f->src.st_mode) || decide_kind(q)))
+		return true;
+	if ((f->is_operand && q->changed && decide_operand(q)) ||
+	    (o->link_dest && decide_earlier(q)))
+		return true;
+	q->d.replaces |= q->d.clears;
+	q->d.asks = o->confirm && (q->d.clears || !S_ISDIR(f->old.st_mode));
+	q->d.backup = o->backup && !q->d.clears && !S_ISDIR(f->old.st_mode) && !o->copy.no_clobber;
+	return false;
 }
 
 struct decision decide(const struct ground *g, const struct facts *f,
 		       const struct fcopy_tree_options *o)
 {
-	struct decision d = {.act = ACT_MAKE};
-	const bool directory = S_ISDIR(f->src.st_mode);
-	if ((is_link(o) && !directory && decide_source(f, o, &d)) || !f->looked)
-		return d;
-	if (!f->exists) {
-		if (!decide_unseen(o, f->err, &d))
-			decide_exact(g, f, o, &d);
-		return d;
-	}
-	if (decide_update(g, f, o, &d) || decide_output(g, f, o, &d))
-		return d;
-	if (!d.clears && (directory || decide_kind(g, f, o, &d)))
-		return d;
-	if (decide_operand(g, f, o, &d) || decide_earlier(g, f, o, &d))
-		return d;
-	d.replaces |= d.clears;
-	d.asks = o->confirm && (d.clears || !S_ISDIR(f->old.st_mode));
-	d.backup = o->backup && !d.clears && !S_ISDIR(f->old.st_mode) && !o->copy.no_clobber;
-	decide_exact(g, f, o, &d);
-	return d;
+	struct question q = {.g = g, .f = f, .o = o, .links = decide_links(o)};
+	q.d.act = ACT_MAKE;
+	if ((q.links && !S_ISDIR(f->src.st_mode) && decide_source(&q)) || !f->looked)
+		return q.d;
+	if (f->exists ? !decide_existing(&q) : !decide_unseen(&q, f->err))
+		decide_exact(&q);
+	return q.d;
 }
 
 enum fate decide_fate(const struct end_facts *f)

@@ -36,6 +36,7 @@ struct ground {
 			 * has finished it */
 	bool separate;  /* each name becomes a separate file: the list says which are links */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
+	bool faithful;    /* files of DST are kept as endpoint.faithful says; asked of a new tree */
 	enum flushing flush;
 	mode_t withheld; /* of S_IRWXU, from new directories */
 };
@@ -52,7 +53,10 @@ static inline bool ground_merges(const struct ground *g)
 	return g->foreign && !g->single;
 }
 
-/* What is known of one entry. Not known: DST is not looked at, because it is a new directory. */
+/* What is known of one entry. Not known: DST is not looked at, because it is a new directory.
+ * Without `looked` only src, follow, src_output and what -s asks for are set; without `exists`,
+ * also looked and err. Only `content` and `earlier` change after that, when decide() asks for them.
+ */
 struct facts {
 	bool looked; /* the rest is known */
 	int err;     /* ... not because this errno prevented it; ENOENT: DST has no such name */

@@ -72,7 +72,8 @@ int cpus_start_thread(pthread_t *, void *(*run)(void *), void *arg);
  * without a limit; of version 1, cpu.cfs_quota_us. cgroup: a file like /proc/self/cgroup; root:
  * where cgroup version 2 is mounted, or the directories of the controllers of version 1. */
 unsigned cpus_quota(const char *cgroup, const char *root);
-/* The same for memory.max, or memory.limit_in_bytes, in bytes; UINT64_MAX without a limit. */
+/* The lowest limit of memory.max, or memory.limit_in_bytes, in bytes; UINT64_MAX without a limit.
+ */
 uint64_t cpus_memory(const char *cgroup, const char *root);
 /* Bytes that each of several copies at once may read ahead: all of it has to fit into memory. */
 off_t cpus_read_ahead(unsigned copies);

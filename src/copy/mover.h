@@ -37,7 +37,9 @@ enum mover {
 	MOVER_READWRITE, /* the last: it can move anything */
 };
 
-/* What is known before the first byte, and does not change. */
+/* What is known before the first byte, and does not change. With `mode`, only the mode members
+ * and `threads` count. With `mode`, or without `files`, all of exceeds, direct, remote, one_writer,
+ * helped, looks and may_wait are false. */
 struct mover_facts {
 	bool mode;          /* the user selected a mode */
 	bool mode_threads;  /* ... which copies the data in threads */

@@ -106,17 +106,4 @@ static inline bool outcome_is_made(const struct outcome *o)
 	       (o->action == FCOPY_ACTION_COPIED || o->action == FCOPY_ACTION_LINKED);
 }
 
-/* Was the entry left as it is? Its directory has the same names as before. */
-static inline bool outcome_is_left(const struct outcome *o)
-{
-	switch (o->action) {
-	case FCOPY_ACTION_UNCHANGED:
-	case FCOPY_ACTION_REPAIRED:
-	case FCOPY_ACTION_SKIPPED:
-	case FCOPY_ACTION_EXCLUDED:
-	case FCOPY_ACTION_VANISHED: return true;
-	default: return o->stage == OUTCOME_NONE;
-	}
-}
-
 #endif

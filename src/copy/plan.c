@@ -157,9 +157,9 @@ static int plan_read_on(struct copy *c, off_t end)
 	return move_range(c, &c->all, end, true);
 }
 
-/* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
- * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
- * The buffer has room for more than a small file. */
+/* Does that with one buffer on the stack: a small file takes only a read, a write, and a second
+ * read unless its st_size is reliable; a larger one, after the planned bytes, takes only the last
+ * read. The buffer has room for more than a small file. */
 static int plan_read_on_small(struct copy *c, off_t end)
 {
 	char buffer[MOVER_SMALL_SIZE + 4096];
@@ -322,7 +322,7 @@ static int plan_file(struct copy *c)
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
 		      (o->reflink <= FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS &&
 		       whole);
-	if ((c->size > 0 || o->reflink == FCOPY_WHEN_ALWAYS) && clones && !c->no_clone &&
+	if ((c->size > 0 || o->reflink == FCOPY_WHEN_ALWAYS) && clones && !c->skips_clone &&
 	    o->sparse <= FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = try_clone(c);
 		if (r != RESULT_NEXT)

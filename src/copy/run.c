@@ -216,10 +216,10 @@ static int run_start_peers(struct copy *c)
 	return r;
 }
 
-static void run_notify_not_atomic(const struct copy *c)
+static void run_notify_visible(const struct copy *c)
 {
 	struct fcopy_error e;
-	error_refuse(&e, c->dst.path, EOPNOTSUPP, c->dst.not_atomic, FCOPY_ADVICE_NONE);
+	error_refuse(&e, c->dst.path, EOPNOTSUPP, c->dst.visible, FCOPY_ADVICE_NONE);
 	copy_notify(c, FCOPY_EVENT_NOT_ATOMIC, &e, NULL);
 }
 
@@ -253,10 +253,10 @@ int copy_run(struct copy *c)
 	report->type = c->src.st.st_mode & S_IFMT;
 	report->existed = c->dst.old_stat;
 	/* Also in place the old file is whole until the first write. */
-	report->not_atomic = c->dst.not_atomic;
+	report->not_atomic = c->dst.visible;
 	report->atomic = S_ISREG(c->dst.st.st_mode) && c->dst.positional;
-	if (c->dst.not_atomic)
-		run_notify_not_atomic(c);
+	if (c->dst.visible)
+		run_notify_visible(c);
 	if (c->src.ops->start || c->dst.ops->start)
 		r = run_start_peers(c);
 	if (r == 0)

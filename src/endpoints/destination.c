@@ -73,35 +73,30 @@ static const struct endpoint_ops file_ops = {.finish = replace_finish,
 					     .start_over = in_place_start_over,
 					     .leaves_name = file_leaves_name};
 
-/* A new file that has its final name from the start: in a directory that other users cannot see
- * yet; or because it cannot be renamed, or need not be atomic. */
-static int file_create(struct endpoint *e, mode_t mode, struct fcopy_error *error)
-{
-	struct file *f = file_of(e);
-	struct failure fail;
-	const int fd = slot_make(&f->slot, f->place.dir, f->place.name, -1, temporary_make, &mode,
-				 "open", &fail);
-	e->positional = true;
-	e->st.st_mode = S_IFREG;
-	e->fd = fd < 0 ? -1 : fd;
-	e->met = fd == -EEXIST && fail.step == STEP_MAKE;
-	return fd < 0 ? error_call(error, fail.call, e->path, -fd) : 0;
-}
-
 int destination_create(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
 		       struct fcopy_error *error)
 {
-	*e = (struct endpoint){.ops = &file_ops, .path = path};
+	const int fd = temporary_make(dir, name, &mode);
+	*e = (struct endpoint){.ops = &file_ops,
+			       .path = path,
+			       .fd = fd < 0 ? -1 : fd,
+			       .positional = true,
+			       .met = fd == -EEXIST,
+			       .st.st_mode = S_IFREG};
+	if (fd < 0)
+		return error_call(error, "open", path, -fd);
 	struct file *f = file_of(e);
 	f->directory = f->place.target = -1;
 	f->place.dir = dir;
 	f->place.borrowed = true;
 	f->slot.is.file = true;
 	f->slot.how = HOW_FINAL;
+	f->slot.stage = SLOT_MADE;
+	f->slot.home = dir;
 	f->slot.private = true;
 	/* The kernel returned the name: it has at most NAME_MAX bytes. */
 	strcpy(f->place.name, name);
-	return file_create(e, mode, error);
+	return 0;
 }
 
 /* The destination is open: closes it again if it may be the source. */
@@ -175,19 +170,27 @@ static int open_directory(struct endpoint *e)
 	return f->directory < 0 ? -1 : 0;
 }
 
-/* The file can be seen, and another process can give its name to another one. */
+/* Creates the file under its final name, because it cannot be renamed, or need not be atomic. It
+ * can be seen, and another process can give its name to another file. */
 static int file_create_visible(struct endpoint *e, const struct endpoint *src,
 			       struct fcopy_error *error)
 {
 	struct file *f = file_of(e);
 	const struct place *p = &f->place;
-	e->not_atomic = f->slot.is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;
-	int r = file_create(e, p->exists ? p->st.st_mode & 01777 : replace_new_mode(src), error);
-	if (r == 0 && fstat(e->fd, &e->st) < 0)
-		r = error_call(error, "fstat", e->path, errno);
-	if (r == 0)
-		slot_note(&f->slot, &e->st);
-	return r;
+	struct failure fail;
+	mode_t mode = p->exists ? p->st.st_mode & 01777 : replace_new_mode(src);
+	const int fd = slot_make(&f->slot, p->dir, p->name, -1, temporary_make, &mode, "open",
+				 &fail);
+	e->visible = f->slot.is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;
+	e->positional = true;
+	e->fd = fd < 0 ? -1 : fd;
+	e->met = fd == -EEXIST && fail.step == STEP_MAKE;
+	if (fd < 0)
+		return error_call(error, fail.call, e->path, -fd);
+	if (fstat(fd, &e->st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	slot_note(&f->slot, &e->st);
+	return 0;
 }
 
 /* Opens the file in the chosen way. Returns 0, RESULT_UNFIT, or -errno with the failure recorded.

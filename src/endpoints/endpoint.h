@@ -132,13 +132,15 @@ struct rivals {
 };
 
 /* `ops` says of what kind it is, and never changes while it is open. commit and abort set fd to -1;
- * what the copy may read of a file that is closed is `st`, `not_atomic` and `mode_lost`. */
+ * what the copy may read of a file that is closed is `st`, `visible` and `mode_lost`. While it is
+ * open, only `fd`, `written` and `mode_lost` change; `faithful` may become true, and the caller
+ * sets `rivals` and `backup` before the commit. */
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
 	/* Of the copy; NULL: of a source that is shared or adopted, or of destination_create(). */
 	const struct fcopy_options *options;
-	int fd;          /* -1: closed */
+	int fd;          /* -1: closed; of shards, also until the part is open */
 	bool positional; /* use explicit offsets; false: use the current file offset */
 	bool faithful;   /* the storage is known to keep attributes, or to return an error */
 	bool finishes;   /* finish has something to do: of a file, it sets the owner or the mode */
@@ -149,7 +151,7 @@ struct endpoint {
 	const struct stat *old_stat; /* ... the stat of the file that existed, or NULL */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */
-	const char *not_atomic;
+	const char *visible;
 	const char *restarts; /* why what an earlier run has left was removed, as a static string */
 	const struct rivals
 	    *rivals;           /* the commit returns RESULT_RIVAL if one has the name; or NULL */
@@ -188,7 +190,7 @@ static inline void source_hide_mode(struct stat *st, const struct fcopy_options 
 /* Opens SRC for reading. */
 int source_open(struct endpoint *e, const struct operand *, const struct fcopy_options *,
 		struct fcopy_error *);
-/* The same for a regular file that is already open as `open`, which stays open after the commit or
+/* Makes a regular file that is already open as `open` the source. It stays open after the commit or
  * abort of *e. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
 
@@ -203,8 +205,8 @@ void source_adopt(struct endpoint *e, int fd, const char *path, const struct sta
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
 		     const struct fcopy_options *, struct storage *, struct fcopy_error *);
 
-/* The same for a place that place_accept() has accepted, for a source that is a regular file. path
- * is for messages and must outlive *e. */
+/* Opens a place that place_accept() has accepted, for a source that is a regular file. path is for
+ * messages and must outlive *e. */
 enum destination_flags {
 	/* Also a file with more hard links, as with options.force. It is never overwritten,
 	 * because a tree may copy another of its names. */
@@ -280,7 +282,7 @@ struct identity identity_of(int fd); /* also of an O_PATH descriptor */
 /* Returns false if one of them is unknown. */
 bool identity_is_same(const struct identity *, const struct identity *);
 
-#define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
+#define IN_PLACE_REASON "it is written in place" /* a value of endpoint.visible */
 
 /* Is a file perhaps overwritten? */
 static inline bool in_place_possible(const struct fcopy_options *o)

@@ -139,7 +139,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 		return in_place_busy(e->path, error);
 	if (e->fd < 0)
 		return error_proc(error, "open", e->path, errno);
-	e->not_atomic = S_ISREG(p->st.st_mode) ? IN_PLACE_REASON : NULL;
+	e->visible = S_ISREG(p->st.st_mode) ? IN_PLACE_REASON : NULL;
 	e->positional = positional;
 	return in_place_check(e, src, e->options->count, error);
 }

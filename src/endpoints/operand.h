@@ -109,7 +109,7 @@ int operand_find_copy(struct operand *copy, const struct operand *dst, const str
 /* The copy is to be in the open directory `dir` instead, which stays open; path is its new path.
  * Returns 0, or -errno with the failure recorded. */
 int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_error *);
-/* The same if its directory does not exist: nothing has its name, and `dir` is above it. */
+/* Of a dry run: its directory does not exist, so that nothing has its name. `dir` is above it. */
 int operand_foresee(struct operand *copy, int dir, const char *path, struct fcopy_error *);
 
 /* DST becomes the file that the copy of src replaces or creates: the name of src in the directory

@@ -90,7 +90,7 @@ int replace_open(struct endpoint *e, const struct endpoint *src, struct fcopy_er
 /* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
  * have opened it. Returns RESULT_CHANGED, or -errno with the failure recorded. */
 int replace_finish(struct endpoint *e, struct fcopy_error *);
-/* Gives the file its name. Returns as endpoint_ops.commit. */
+/* Gives the file its name: the commit of struct endpoint_ops. */
 int replace_commit(struct endpoint *e, struct fcopy_error *);
 /* The permissions that a new copy of this source gets, before the umask. */
 mode_t replace_new_mode(const struct endpoint *src);

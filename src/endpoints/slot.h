@@ -37,7 +37,7 @@ enum slot_how {
 	HOW_ASIDE,  /* made in a private directory beside DST, and renamed */
 	HOW_PART,   /* `data` in DST.fcopy-part, and renamed */
 	HOW_FINAL,  /* made under its final name, which does not exist */
-	HOW_SWAP,   /* the same, while the old entry has a drawn name */
+	HOW_SWAP,   /* made under its final name, while the old entry has a drawn one */
 	HOW_WRITE,  /* what exists is overwritten, or is a device */
 };
 
@@ -153,8 +153,8 @@ int slot_link(int dir, const char *name, void *slot);
 /* Gives it the name `as` in `dir`. Returns 0; or
  *   RESULT_RIVAL     the copy of another entry of the tree has the name;
  *   RESULT_TAKEN     something has it that slot.over excludes;
- *   -ENOTRECOVERABLE the same, and it has become slot.name by now. The slot is LOST: slot_drop()
- *                    leaves it, and slot_warn_lost() says where it is;
+ *   -ENOTRECOVERABLE as RESULT_TAKEN, and it has become slot.name by now. The slot is
+ *                    LOST: slot_drop() leaves it, and slot_warn_lost() says where it is;
  *   -ESTALE          no call: another process has exchanged slot.name;
  *   -errno           with the call. */
 int slot_commit(struct slot *, int dir, const char *as, struct failure *);
@@ -176,8 +176,8 @@ bool exchange_is_same(int dir, const struct stat *now, const struct stat *old);
  * moment another file has had the name, and that one is now `from`. */
 int exchange_over(int home, const char *from, int dir, const char *name, const struct stat *old,
 		  bool hands_out);
-/* Renames without replacing anything; where rename(2) is unsupported, by a link. Returns as
- * private_rename(). */
+/* Renames without replacing anything; where rename(2) is unsupported, by a link. Returns 0;
+ * -EEXIST: something has the name; or another -errno. */
 int exchange_move(int home, const char *from, int dir, const char *name);
 
 /* A backup: the other name that an entry of DST gets when the commit of a slot replaces it. Only

@@ -186,8 +186,9 @@ static int file_flush(const struct slot *s, bool all, struct failure *fail)
 	return r < 0 ? fail_at(fail, all ? "fsync" : "fdatasync") : 0;
 }
 
-/* Returns as slot_commit(). A commit that is repeated may have closed the file. The last close(2)
- * shows the failure of a write before the rename, unless the descriptor is needed after that. */
+/* The commit of a file, with the results of slot_commit(). A commit that is repeated may have
+ * closed the file. The last close(2) shows the failure of a write before the rename, unless the
+ * descriptor is needed after that. */
 static int commit_file(struct slot *s, int dir, const char *as, struct failure *fail)
 {
 	const bool flush = must_flush_named(s), only_new = s->over == OVER_NOTHING;

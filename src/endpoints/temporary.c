@@ -90,7 +90,7 @@ mode_t temporary_umask(void)
 	return mask;
 }
 
-/* The same, read once. */
+/* The umask of this process; `s` remembers it. */
 static mode_t umask_once(struct storage *s)
 {
 	if (!s)

@@ -37,6 +37,8 @@ struct kept;
 /* What readwrite does with blocks of zeros. */
 enum zeros { ZEROS_WRITE, ZEROS_SKIP /* the destination has no data there */, ZEROS_PUNCH };
 
+/* Only an engine, or ranges_run(), changes `offset`: the bytes before it are in dst, in order. The
+ * last four members mean something only after a failure or RESULT_NEXT. */
 struct transfer {
 	int src, dst;
 	bool src_positional; /* use explicit offsets; otherwise the descriptor's file offset */
@@ -105,7 +107,8 @@ size_t transfer_chunk(const struct transfer *t, size_t most);
  * transfer_account. */
 int transfer_account(struct transfer *t, size_t n);
 int transfer_advance(struct transfer *t, size_t n);
-/* The same for n zeros written in place of a hole; transfer_skip accounts for the hole itself. */
+/* Accounts for n zeros that were written in place of a hole; transfer_skip accounts for the hole.
+ */
 int transfer_pace(struct transfer *t, size_t n);
 
 /* Sets t->offset to `offset` without moved bytes, after a hole or a clone: no rate limit applies.

@@ -116,7 +116,7 @@ static bool entries_take(struct worker *w, const struct entry *e, int fd, const 
 		(void)!fchmod(dst, (old.st_mode & 07777) | 0600);
 	struct copy *c = pool_start_copy(w);
 	c->helpers = &w->file.helpers;
-	c->share = c->no_clone = true;
+	c->share = c->skips_clone = true;
 	source_adopt(&c->src, fd, entry_src, st);
 	source_adopt(&c->dst, dst, entry_dst, &old);
 	int r = entries_run_range(w, e);

@@ -246,7 +246,7 @@ int shard_copy_file(struct copy *c)
 	copy_phase(c, FCOPY_PHASE_COPY, (uint64_t)c->src.st.st_size / f.job.shard.count);
 	report->existed = c->dst.old_stat;
 	report->atomic = true;
-	c->no_clone = true; /* FICLONE is of the whole file */
+	c->skips_clone = true; /* FICLONE is of the whole file */
 	int r = job_init(&f.job);
 	if (r == 0)
 		r = destination_check_part(&c->dst, &f.job.part, &c->src, &report->error);

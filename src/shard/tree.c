@@ -75,6 +75,7 @@ static int tree_open(struct shard_tree *s)
 	s->ground = t->root.ground = (struct ground){
 	    .fresh = true,
 	    .separate = true,
+	    .faithful = storage_keeps_attributes(t->known.storage, s->root.dst, &st),
 	    .flush = flush_find(t, s->root.dst, true),
 	    .withheld = 0700 & (t->known.umask | ~permissions_left(t, s->root.dst))};
 	s->job.synced = t->root.ground.flush != FLUSH_EACH;

@@ -47,8 +47,9 @@ static long displace_search(int dir, const char *name, struct failure *fail)
 	return err < 0 ? err : highest; /* an unread name may be an older backup */
 }
 
-/* The same. The list that the directory had before is searched first: many files of one directory
- * then take time in proportion to their number. again: another process has made a backup since. */
+/* The highest number of a backup, or -errno with the call. The list that the directory had before
+ * is searched first: many files of one directory then take time in proportion to their number.
+ * again: another process has made a backup since. */
 static long displace_highest(const struct entry *e, bool again, struct failure *fail)
 {
 	const struct name_list *list = again ? NULL : rivals_list(e->dir);

@@ -43,7 +43,7 @@ bool mirror_source_is_excluded(const struct tree *, int src, const char *name, c
  * be removed? Returns 0 or -errno, reported. */
 int mirror_may_remove(struct worker *, const struct entry *);
 /* Removes the entry of this name in dir, which is or was that of e, and reports it as e. A dry run
- * only reports. Returns as mirror_may_remove(). */
+ * only reports. Returns 0 or -errno, reported. */
 int mirror_remove_cleared(struct worker *, const struct entry *, int dir, const char *name);
 /* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
  * reports: sends each entry to the caller. Returns how many entries. */

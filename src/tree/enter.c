@@ -170,7 +170,8 @@ static int directory_resume(const struct entry *e, mode_t mode, bool *fresh)
 	return r < 0 ? r : 0;
 }
 
-/* Creates the destination's directory, or opens what has appeared. Returns as directory_find(). */
+/* Creates the destination's directory, or opens what has appeared. Returns a descriptor, or -errno,
+ * reported. */
 static int directory_make_new(struct worker *w, const struct entry *e, const struct stat *st,
 			      bool *fresh, bool *other)
 {
@@ -228,7 +229,8 @@ static int directory_find(struct worker *w, const struct entry *e, const struct 
 						  : directory_fail(w, e, errno);
 }
 
-/* The same; a mirror replaces what is no directory. */
+/* Opens or creates the destination's directory; a mirror replaces what is no directory. Returns
+ * what directory_find() does. */
 static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
 			  bool *fresh)
 {

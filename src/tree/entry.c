@@ -58,24 +58,22 @@ static bool entry_is_listed(const struct listed *l, const struct stat *st)
 	return l->again && st->st_nlink == then->st_nlink && !(l->part && same_owner);
 }
 
-/* st: NULL: it is gone. What is not as it was listed has no outcome: the shards list the tree
- * again.
+/* The entry is not what was listed, or gone: it has no outcome, and the shards list the tree again.
  */
-static bool entry_differs(struct worker *w, const struct entry *e, const struct stat *st)
+static void entry_differs(struct worker *w)
 {
-	if (!e->listed || (st && entry_is_listed(e->listed, st)))
-		return false;
 	__atomic_store_n(&w->tree->share.differs, true, __ATOMIC_RELAXED);
 	w->work.outcome.stage = OUTCOME_NONE;
-	return true;
 }
 
 static void entry_vanished(struct worker *w, const struct entry *e, const char *call)
 {
 	struct fcopy_error error;
 	struct stat st;
-	if (entry_differs(w, e, NULL))
+	if (e->listed) {
+		entry_differs(w);
 		return;
+	}
 	if (e->follow && fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISLNK(st.st_mode)) {
 		report_refusal(w, e, entry_src, ENOENT, "is a dangling symlink");
@@ -142,13 +140,6 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 		regular_copy(w, e, fd, &from);
 }
 
-/* Makes room for the entry. Returns false if the outcome is known. */
-static bool entry_displaces(struct worker *w, const struct entry *e)
-{
-	const struct decision *d = &w->work.decision;
-	return !(d->clears || d->asks || d->backup) || displace_begin(w, e, w->work.displaced);
-}
-
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
  * never opened: opening it could block, or have an effect on a device. */
 static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
@@ -165,7 +156,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	w->work.displaced = &displaced;
 	facts_find(w, e, st);
 	const bool left = facts_decide(w, e, fd);
-	if (!left)
+	const struct decision *d = &w->work.decision;
+	if (!left && w->tree->root.ground.foreign)
 		admit_changes(w->tree, e->dir);
 	/* An unchanged name may have to become a link to another one. */
 	const bool linked = links_may_exist(w, st) && !o->link && (!left || outcome_is_there(is));
@@ -173,7 +165,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	const enum name_state other = linked ? links_claim(w, e, st, &copied, name) : NAME_FIRST;
 	const bool known = other == NAME_WAITS || other == NAME_TWICE;
 	/* Not before that: a thread that takes an entry that waits finds DST as it was. */
-	const bool stays = left || known || !entry_displaces(w, e);
+	const bool displaces = d->clears || d->asks || d->backup;
+	const bool stays = left || known || (displaces && !displace_begin(w, e, &displaced));
 	bool first = linked && other == NAME_FIRST;
 	if (other == NAME_COPIED && (left || !stays))
 		first = links_use(w, e, st, &copied);
@@ -207,8 +200,9 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		return;
 	}
 	source_hide_mode(&st, &w->options);
-	if (entry_differs(w, e, &st)) {
+	if (e->listed && !entry_is_listed(e->listed, &st)) {
 		close(fd);
+		entry_differs(w);
 		return;
 	}
 	w->work.outcome.type = st.st_mode & S_IFMT;
@@ -295,8 +289,10 @@ static bool entry_look(struct worker *w, const struct entry *e, bool links)
 		return false;
 	}
 	source_hide_mode(&st, &w->options);
-	if (entry_differs(w, e, &st))
+	if (e->listed && !entry_is_listed(e->listed, &st)) {
+		entry_differs(w);
 		return false;
+	}
 	if (S_ISDIR(st.st_mode))
 		return true;
 	if (w->tree->root.ground.lists)
@@ -341,6 +337,19 @@ static void entry_copy_any(struct worker *w, const struct entry *e)
 	}
 }
 
+/* Was the entry left as it is? Its directory has the same names as before. */
+static bool entry_is_left(const struct outcome *o)
+{
+	switch (o->action) {
+	case FCOPY_ACTION_UNCHANGED:
+	case FCOPY_ACTION_REPAIRED:
+	case FCOPY_ACTION_SKIPPED:
+	case FCOPY_ACTION_EXCLUDED:
+	case FCOPY_ACTION_VANISHED: return true;
+	default: return o->stage == OUTCOME_NONE;
+	}
+}
+
 /* What the outcome means for the directory that holds the entry. */
 static void entry_mark_directory(struct worker *w, const struct entry *e, const struct outcome *o)
 {
@@ -348,7 +357,7 @@ static void entry_mark_directory(struct worker *w, const struct entry *e, const 
 	const bool entered = o->type == S_IFDIR && o->stage == OUTCOME_LATER;
 	if (o->stage == OUTCOME_LATER && !entered)
 		return;
-	if (!o->replaced && !outcome_is_left(o))
+	if (e->dir->state == DIRECTORY_OLD && !o->replaced && !entry_is_left(o))
 		__atomic_store_n(&e->dir->grown, true, __ATOMIC_RELAXED);
 	if (!t->options->delete_extra && !t->root.ground.journal)
 		return;

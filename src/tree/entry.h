@@ -55,7 +55,7 @@ bool link_dest_is_made(struct worker *, const struct entry *, int fd);
  * nevertheless; what the caller has just made, by_path, does not. */
 int preserve_entry(struct worker *, const struct entry *, const struct xattr_file *src,
 		   const struct xattr_file *dst, const struct stat *, unsigned which);
-/* The same of all attributes, by descriptors of files or directories. */
+/* Gives it all attributes that are to be preserved, by descriptors of files or directories. */
 int preserve_open(struct worker *, const struct entry *, int src, int dst, const struct stat *);
 /* An attribute that could not be set. Returns 0 after a warning; or -errno if it is required, or if
  * it is lost because the storage fails; reported. */
@@ -79,7 +79,7 @@ int facts_place(struct worker *, const struct entry *, struct fcopy_error *);
 
 /* Is what has the name now what may be replaced? old NULL: nothing has it. */
 bool facts_allow(const struct decision *, const struct entry *, const struct stat *old);
-/* The same after a look. */
+/* Looks at what has the name now, and asks that. */
 bool facts_still_allow(const struct decision *, const struct entry *);
 /* The name was absent, and is not any more. */
 static inline bool facts_are_old(const struct entry_work *x)
@@ -102,8 +102,8 @@ void links_free(struct links *);
 static inline bool links_may_exist(const struct worker *w, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	return ground_links(&w->tree->root.ground, o) &&
-	       (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
+	return (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS) &&
+	       ground_links(&w->tree->root.ground, o);
 }
 /* A complete copy of the inode. */
 struct copied {

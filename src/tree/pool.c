@@ -226,6 +226,7 @@ static void pool_set_options(struct worker *w)
 	const struct tree *t = w->tree;
 	struct fcopy_options *o = &w->options;
 	*o = t->options->copy;
+	o->mode = o->mode ? o->mode : fcopy_modes();
 	o->progress = NULL;
 	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
 	if (t->share.by)
@@ -276,7 +277,7 @@ struct copy *pool_start_copy(struct worker *w)
 	memset(&c->dst, 0, offsetof(struct endpoint, state));
 	c->options = &w->options;
 	c->report = &w->file.report;
-	c->mode = w->options.mode ? w->options.mode : fcopy_modes();
+	c->mode = w->options.mode;
 	c->shared = &w->tree->monitor;
 	c->storage = w->tree->known.storage;
 	c->read_ahead = w->tree->pool.read_ahead;

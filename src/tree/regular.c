@@ -127,8 +127,8 @@ static void regular_report_rival(struct worker *w, const struct entry *e)
 		w->work.outcome.stage = OUTCOME_NONE;
 }
 
-/* Opens the destination, which must be what an option has seen. Returns as
- * regular_open_destination(); or -EEXIST if the outcome is known: *known is true. */
+/* Opens the destination, which must be what an option has seen. Returns 0; RESULT_RIVAL; -errno
+ * with the failure recorded; or -EEXIST if the outcome is known: *known is true. */
 static int regular_open_seen(struct worker *w, const struct entry *e, const struct stat *st,
 			     bool *known)
 {
@@ -148,8 +148,8 @@ static int regular_open_seen(struct worker *w, const struct entry *e, const stru
 	}
 }
 
-/* The copy is complete, and DST has become something else. Returns as copy_run(), or as
- * regular_open_seen(). */
+/* The copy is complete, and DST has become something else: decides again. Returns what copy_run()
+ * would; or -EEXIST if the outcome is known: *known is true. */
 static int regular_commit_again(struct worker *w, const struct entry *e, const struct stat *st,
 				bool *known)
 {
@@ -165,38 +165,35 @@ static int regular_commit_again(struct worker *w, const struct entry *e, const s
 	return r;
 }
 
-/* The device that the copy is on. A new tree has one; 0: unknown. */
-static dev_t regular_device(const struct worker *w, const struct entry *e)
+/* Is the copy of an earlier run complete, or was the tree stopped before that was known? Then the
+ * outcome is known. */
+static bool regular_is_done(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	const struct root *root = &w->tree->root;
-	if (root->ground.single)
-		return 0;
-	if (!root->ground.foreign)
-		return root->dst.dev;
-	return destination_is_target(&w->file.copy.dst) ? 0 : e->dir->dst_inode.dev;
+	struct outcome *o = &w->work.outcome;
+	const bool complete = resume_is_complete(w, e, fd, st);
+	if (complete) {
+		o->action = FCOPY_ACTION_UNCHANGED;
+		o->reused = true;
+		o->resumed = (uint64_t)st->st_size;
+	} else if (tree_stopped(w->tree)) {
+		o->stage = OUTCOME_NONE;
+	}
+	return complete || o->stage == OUTCOME_NONE;
 }
 
 void regular_copy(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	struct outcome *o = &w->work.outcome;
+	const struct ground *g = &w->tree->root.ground;
 	if (w->tree->root.record) /* a little earlier does no harm */
 		clock_gettime(CLOCK_REALTIME_COARSE, &w->work.opened);
 	record_before(w, st->st_size);
-	if (w->tree->root.ground.journal && resume_is_complete(w, e, fd, st)) {
+	if (g->journal && regular_is_done(w, e, fd, st)) {
 		close(fd);
-		o->action = FCOPY_ACTION_UNCHANGED;
-		o->reused = true;
-		o->resumed = (uint64_t)st->st_size;
-		return;
-	}
-	if (w->tree->root.ground.journal && tree_stopped(w->tree)) {
-		close(fd);
-		o->stage = OUTCOME_NONE;
 		return;
 	}
 	struct copy *c = pool_start_copy(w);
-	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->clones.is == ANSWER_NO &&
-		      w->clones.dev == st->st_dev;
+	c->skips_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->clones.is == ANSWER_NO &&
+			 w->clones.dev == st->st_dev;
 	c->local = regular_is_local(&w->local, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	bool known = false;
@@ -205,13 +202,15 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 		c->src.ops->abort(&c->src);
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
-		c->device = regular_device(w, e);
+		c->dst.faithful |= g->faithful;
+		if (!c->dst.faithful && ground_merges(g) && !destination_is_target(&c->dst))
+			c->device = e->dir->dst_inode.dev;
 		c->dst.backup = &w->work.displaced->backup;
-		c->bare = w->options.preserve & FCOPY_ATTR_MODE && w->tree->root.ground.exclusive &&
+		c->bare = w->options.preserve & FCOPY_ATTR_MODE && g->exclusive &&
 			  directory_gives_no_acl(e->dir);
 		if (w->work.tracks)
 			w->work.made = identity_of(c->dst.fd);
-		if (large && !w->tree->root.ground.single)
+		if (large && !g->single)
 			c->helpers = &w->file.helpers;
 		if (large)
 			report_large(w, e);
@@ -225,7 +224,7 @@ void regular_copy(struct worker *w, const struct entry *e, int fd, const struct 
 	if (w->file.report.part_kept)
 		regular_note_part(w, e);
 	if (r == RESULT_SKIPPED)
-		o->action = FCOPY_ACTION_SKIPPED;
+		w->work.outcome.action = FCOPY_ACTION_SKIPPED;
 	else if (r == 0 && w->tree->root.record)
 		record_add(w, e, st);
 	else if (r == RESULT_RIVAL || (r < 0 && !known && regular_met_rival(w, e)))

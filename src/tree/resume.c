@@ -60,6 +60,14 @@ static bool resume_may_reuse(struct worker *w, const struct entry *e, int fd, co
 	return true;
 }
 
+/* What identifies the source of an entry, with this stat. */
+static struct journal_source record_source(const struct record *r, const struct stat *st)
+{
+	struct journal_source s = journal_source_of(st);
+	s.inode = r->numbers ? s.inode : 0;
+	return s;
+}
+
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct part *part = w->tree->root.record->part;

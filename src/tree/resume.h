@@ -39,14 +39,6 @@ struct record {
 	} buffer[FCOPY_THREADS_MAX]; /* the last ones of threads that have ended */
 };
 
-/* What identifies the source of an entry, with this stat. */
-static inline struct journal_source record_source(const struct record *r, const struct stat *st)
-{
-	struct journal_source s = journal_source_of(st);
-	s.inode = r->numbers ? s.inode : 0;
-	return s;
-}
-
 /* resume.c: notes that an entry's copy is complete; st: the source when it was opened. */
 void record_add(struct worker *, const struct entry *, const struct stat *st);
 /* With --resume, before a file of this size is read: writes lines that would wait for long. */

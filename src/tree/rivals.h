@@ -25,7 +25,7 @@ void rivals_unlock(struct tree *);
 
 /* Is what `name` in the copy's directory leads to made by this run? A symlink is not followed. */
 bool rivals_have(struct tree *, const struct directory *, const char *name);
-/* The same for an entry, and the stat of what it leads to. */
+/* Has this run made what the entry leads to, which has this stat? */
 bool rivals_made(struct tree *, const struct entry *, const struct stat *);
 /* Claims what it leads to, so that no other entry may replace it. st: of that; NULL: it is looked
  * up. Returns whether no other entry has it; true also if there is no such name, or if rivals are

@@ -115,7 +115,7 @@ struct directory {
 	enum directory_state state;
 	enum directory_names names;
 	bool failed; /* a failure of the directory itself was reported; atomic */
-	bool grown;  /* more was done to its names than files replaced; atomic */
+	bool grown;  /* OLD: more was done to its names than files replaced; atomic */
 	/* May its owner, this user, change the names in dst? DUE: not before admit_changes();
 	 * GIVEN: until admit_end(). Atomic. */
 	enum { ADMIT_NONE, ADMIT_DUE, ADMIT_GIVEN } admit;

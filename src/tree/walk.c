@@ -45,21 +45,26 @@ static void walk_push(struct worker *w, const struct item *item)
 /* Subdirectories are pushed one by one, below the files, so that few are open at once. */
 static bool walk_push_directories(struct worker *w, struct directory *d, struct names *n)
 {
+	const struct dirent64 *name;
 	bool any = false;
-	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen)
-		if (names_at(n, at)->d_type == DT_DIR && !name_is_dot(names_at(n, at)->d_name)) {
-			walk_push(w, &(struct item){d, n, at, 1});
-			any = true;
-		}
+	for (unsigned at = 0; at < n->size; at += name->d_reclen) {
+		name = names_at(n, at);
+		if (name->d_type != DT_DIR || name_is_dot(name->d_name))
+			continue;
+		walk_push(w, &(struct item){d, n, at, 1});
+		any = true;
+	}
 	return any;
 }
 
 /* A name whose type is unknown counts as a file. */
 static void walk_push_files(struct worker *w, struct directory *d, struct names *n)
 {
+	const struct dirent64 *name;
 	unsigned count = 0, first = 0;
-	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
-		if (names_at(n, at)->d_type == DT_DIR)
+	for (unsigned at = 0; at < n->size; at += name->d_reclen) {
+		name = names_at(n, at);
+		if (name->d_type == DT_DIR)
 			continue;
 		if (count++ == 0)
 			first = at;
@@ -75,9 +80,11 @@ static void walk_push_files(struct worker *w, struct directory *d, struct names 
 /* All of its files, for this thread. */
 static struct item walk_keep_files(struct directory *d, struct names *n)
 {
+	const struct dirent64 *name;
 	struct item own = {.dir = d, .names = n};
-	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
-		if (names_at(n, at)->d_type == DT_DIR)
+	for (unsigned at = 0; at < n->size; at += name->d_reclen) {
+		name = names_at(n, at);
+		if (name->d_type == DT_DIR)
 			continue;
 		if (own.count++ == 0)
 			own.first = at;
@@ -263,18 +270,19 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 	return true;
 }
 
-static struct listed *walk_listed(const struct worker *w, const struct dirent64 *d)
+/* Of the walk of a list. */
+static struct listed *walk_listed(const struct dirent64 *d)
 {
-	struct listed *l = NULL;
-	if (w->tree->share.batches)
-		memcpy(&l, &d->d_ino, sizeof(l));
+	struct listed *l;
+	memcpy(&l, &d->d_ino, sizeof(l));
 	return l;
 }
 
 static void walk_copy_names(struct worker *w, const struct item *item)
 {
 	const struct names *n = item->names;
-	bool follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
+	const bool follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS,
+		   lists = w->tree->share.batches, tunes = w->tree->pool.tuning.tunes;
 	unsigned at = item->first;
 	for (unsigned left = item->count; left > 0;) {
 		left = walk_share(w, item, at, left);
@@ -290,16 +298,18 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 					.as = d->d_name,
 					.type = d->d_type,
 					.follow = follow,
-					.listed = walk_listed(w, d)};
+					.listed = lists ? walk_listed(d) : NULL};
 		if (walk_excludes(w, &e))
 			continue;
 		w->left = left;
-		tuning_begin_entry(w);
+		if (tunes)
+			tuning_begin_entry(w);
 		if (e.listed)
 			w->tree->share.batches->copy(w, &e);
 		else
 			entry_copy(w, &e);
-		tuning_end_entry(w, item->dir->src);
+		if (tunes)
+			tuning_end_entry(w, item->dir->src);
 	}
 	tuning_end_item(w);
 }
@@ -434,6 +444,8 @@ struct directory *root_start(struct building *r, const struct ground *ground)
 		return NULL;
 	}
 	t->root.ground = *ground;
+	t->root.ground.faithful = r->dst >= 0 && !ground->foreign &&
+				  storage_keeps_attributes(t->known.storage, r->dst, &st);
 	t->root.doubt = DOUBT_NONE;
 	t->root.failures = 0;
 	t->root.src = inode_of(&r->from->place.st);
