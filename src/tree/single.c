@@ -59,9 +59,12 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 	d->src_path = t->singles.src;
 	d->dst_path = t->singles.dst;
 	d->src = fd;
-	return t->operands->dst.kind == OPERAND_INTO && d->link < 0
-		   ? link_dest_open(t, d->dst, NULL, &d->link)
-		   : 0;
+	if (t->operands->dst.kind != OPERAND_INTO || d->link >= 0)
+		return 0;
+	const int r = link_dest_open(t, d->dst, NULL, &d->link);
+	if (r < 0)
+		close(fd);
+	return r;
 }
 
 /* A file, symlink or special file. */

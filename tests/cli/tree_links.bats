@@ -215,6 +215,16 @@ load tree
 	[ d/a59 -ef d/b59 ]
 }
 
+@test "--link-dest on another file system: many operands fail for that, not for want of descriptors" {
+	mkdir d
+	touch f{1..60}
+	# shellcheck disable=SC2016
+	run --separate-stderr bash -c 'ulimit -n 40; "$0" -av --link-dest=/proc f* d' "$FCOPY"
+	demand 2
+	mentions "/proc: is on another file system than DST"
+	never grep "Too many" <<<"$stderr"
+}
+
 @test "-rl closes each file that it links" {
 	mkdir s
 	touch s/{1..60}
