@@ -412,7 +412,6 @@ void root_walk(struct building *r, struct directory *d)
 		walk_tree(t, d);
 	else
 		t->root.failures++;
-	io_close(d->link);
 	walk_report_missing(t, d);
 	if (merges)
 		mirror_end(t, d);

@@ -225,6 +225,15 @@ load tree
 	never grep "Too many" <<<"$stderr"
 }
 
+@test "--link-dest: its directory is closed once, also in a new tree" {
+	need_strace
+	mkdir s old
+	echo 1 >s/a
+	traced 0 trace=close,openat -aT --link-dest="$T/old" s d
+	in_trace 'openat.*"old"' || in_trace "openat.*$T/old"
+	never grep EBADF trace
+}
+
 @test "-rl closes each file that it links" {
 	mkdir s
 	touch s/{1..60}
