@@ -89,7 +89,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	(void)!private_take_lock(m->fd, LOCK_SH, t->options->copy.cancel);
 	if (write(m->fd, here.boot, strlen(here.boot)) < 0) /* the next run doubts, then */
 		mirror_warn(t, "write of " MARKER, o->path, errno);
-	else if (fsync(m->fd) < 0 || fsync(dst) < 0)
+	else if (fsync(m->fd) < 0 || io_flush_directory(dst) < 0)
 		mirror_warn(t, "fsync of " MARKER, o->path, errno);
 }
 

@@ -162,6 +162,15 @@ mirrored() {
 	order "fsync\([0-9]+<$PWD/d/.fcopy-mirror>\) += 0" "fsync\([0-9]+<$PWD/d>\) += 0" 'rename.*top' syncfs 'unlinkat.*fcopy-mirror'
 }
 
+@test "... in storage whose directories cannot be flushed, too, without a warning" {
+	need_strace
+	mkdir s d
+	echo 1 >s/a
+	traced 0 inject=fsync:error=EINVAL:when=2 -aT --mirror s d
+	injected
+	never grep warning <<<"$stderr"
+}
+
 @test "a marker that is no file is a doubt, and stays" {
 	make_source
 	expect 0 --mirror s d
