@@ -160,8 +160,8 @@ int slot_link(int dir, const char *name, void *slot);
 int slot_commit(struct slot *, int dir, const char *as, struct failure *);
 void slot_warn_lost(const struct slot *, const struct fcopy_options *);
 
-/* Closes the file, and removes what was made, unless it is named; what is no file stays under its
- * final name. HOW_SWAP: the old entry gets its name back. */
+/* Closes the file, and removes what was made, unless it is named. HOW_SWAP: the old entry gets
+ * its name back. */
 void slot_drop(struct slot *, int dir, const char *as);
 /* Closes the file. Returns 0 or -errno. */
 int slot_close(const struct slot *);

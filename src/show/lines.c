@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * --json=lines: one object for each entry, written while the copy runs; the summary comes last.
- * Lines are whole, and are written within a second. They are collected in memory, and written by
- * the thread that fills a buffer, or by a thread of this file after a second. A slow reader slows
- * the copy down. After a signal, lines are only collected until the copy has cleaned up.
+ * Lines are whole, and are written within a second: by a thread of this file, once a buffer is full
+ * or a second is over. A slow reader slows the copy down. After a signal, lines are only collected
+ * until the copy has cleaned up.
  */
 #include "report.h"
 #include "show.h"
