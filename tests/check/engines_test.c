@@ -24,38 +24,48 @@ static int cell_count;
 
 static void find_cells(void)
 {
-	for (size_t d = 0; d < dir_count; d++)
+	for (size_t d = 0; d < dir_count; d++) {
+		if (!dirs[d].fallocate)
+			left_out("unwritten files on %s", dirs[d].name);
 		for (int e = 0; e < engine_count; e++)
 			if (engine_runs(engines[e], &dirs[d]))
 				cells[cell_count++] = (struct cell){engines[e], &dirs[d]};
 			else
 				left_out("engine %s on %s", engines[e]->name, dirs[d].name);
+	}
 }
 
 /* The whole of a source, with the end known or not. */
+static void copy_all(const struct cell *c, const char *dst, off_t size, enum shape shape,
+		     bool known)
+{
+	set_label("%s on %s, %s %lld, end %s", c->engine->name, c->dir->name, shape_names[shape],
+		  (long long)size, known ? "known" : "unknown");
+	struct transfer t = transfer_of("src", dst);
+	/* direct wants whole blocks: a known end is for it the block's */
+	if (known && c->engine != &engine_direct)
+		t.end = size;
+	int r = c->engine->copy(&t);
+	check(r == 0, "%d, %s", r, t.call);
+	check(t.offset == size, "%lld", (long long)t.offset);
+	check(c->engine == &engine_direct || lseek(t.dst, 0, SEEK_END) == size, "longer");
+	need(ftruncate(t.dst, t.offset) == 0);
+	check(same_bytes("src", dst), "bytes differ");
+	transfer_done(&t);
+	need(unlink(dst) == 0);
+}
+
 START_TEST(copies_all)
 {
-	const struct cell *c = &cells[_i / (SIZES * SHAPES)];
-	off_t size = sizes[_i / SHAPES % SIZES];
-	enum shape shape = _i % SHAPES;
-	if (shape == UNWRITTEN && !c->dir->fallocate)
-		skip_test("%s has no fallocate", c->dir->name);
+	const struct cell *c = &cells[_i / SIZES];
+	const off_t size = sizes[_i % SIZES];
 	enter(c->dir);
-	make_file("src", size, shape, 1);
-	for (int known = 0; known < 2; known++) {
-		set_label("%s on %s, %s %lld, end %s", c->engine->name, c->dir->name,
-			  shape_names[shape], (long long)size, known ? "known" : "unknown");
-		struct transfer t = transfer_of("src", known ? "dst1" : "dst0");
-		/* direct wants whole blocks: a known end is for it the block's */
-		if (known && c->engine != &engine_direct)
-			t.end = size;
-		int r = c->engine->copy(&t);
-		check(r == 0, "%d, %s", r, t.call);
-		check(t.offset == size, "%lld", (long long)t.offset);
-		check(c->engine == &engine_direct || lseek(t.dst, 0, SEEK_END) == size, "longer");
-		need(ftruncate(t.dst, t.offset) == 0);
-		check(same_bytes("src", known ? "dst1" : "dst0"), "bytes differ");
-		transfer_done(&t);
+	for (enum shape shape = DENSE; shape < SHAPES; shape++) {
+		if (!has_shape(c->dir, shape, size))
+			continue;
+		make_file("src", size, shape, 1);
+		copy_all(c, "dst0", size, shape, false);
+		copy_all(c, "dst1", size, shape, true);
 	}
 	leave();
 }
@@ -316,7 +326,7 @@ int main(void)
 	find_cells();
 	Suite *s = suite_create("engines");
 	TCase *c = add_case(s, "engines");
-	tcase_add_loop_test(c, copies_all, 0, cell_count * SIZES * SHAPES);
+	tcase_add_loop_test(c, copies_all, 0, cell_count * SIZES);
 	tcase_add_loop_test(c, is_shared_by_threads, 0, cell_count);
 	tcase_add_loop_test(c, copies_a_range, 0, cell_count);
 	tcase_add_loop_test(c, stops_at_the_end, 0, cell_count);

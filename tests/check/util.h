@@ -59,6 +59,12 @@ bool engine_runs(const struct engine *, const struct dir *);
 /* Can the mode? */
 bool mode_runs(const struct fcopy_mode *, const struct dir *);
 
+/* Can d have a file of this shape? An empty one has but one shape. */
+static inline bool has_shape(const struct dir *d, enum shape shape, off_t size)
+{
+	return shape == DENSE || (size > 0 && (shape != UNWRITTEN || d->fallocate));
+}
+
 /* Makes a fresh directory the working directory. leave removes it, and fails the test if a
  * descriptor has leaked. */
 void enter(const struct dir *);
