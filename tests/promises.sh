@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# promises.sh [TABLE]: checks promises.md, or another table of this form: each row has a cell for each operation, each cell names
+# promises.sh [TABLE…]: checks promises.md, or other tables of this form: each row has a cell for each operation, each cell names
 # keys of the list or letters of the reasons, and each test of the list exists and is named by a cell. Exits 1 if not.
 set -euo pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
-table=${1:-$tests/promises.md}
-
+[ $# != 0 ] || set -- "$tests/promises.md"
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 status=0
 
-# What is wrong with the keys; list gets FILE<tab>TEST of each line.
-awk -F' *[|] *' -v list="$list" '
+# check_keys TABLE: what is wrong with the keys; list gets FILE<tab>TEST of each line.
+check_keys() {
+	awk -F' *[|] *' -v list="$list" '
 	function complain(text) { print FILENAME ":" FNR ": " text; bad = 1 }
 	# The first cell of a line is the second field.
 	/^\|/ { row = $2 }
@@ -50,7 +50,8 @@ awk -F' *[|] *' -v list="$list" '
 			print FILENAME ":" reason[word] ": " word ": no cell names it"; bad = 1
 		}
 		exit bad
-	}' "$table" || status=1
+	}' "$1"
+}
 
 # The tests of bats, libcheck and cmocka.
 declare -A test
@@ -69,7 +70,10 @@ exists() {
 	esac 2>/dev/null
 }
 
-while IFS=$'\t' read -r file name; do
-	exists "$file" "$name" || { echo "$table: $file has no test '$name'"; status=1; }
-done <"$list"
+for table; do
+	check_keys "$table" || status=1
+	while IFS=$'\t' read -r file name; do
+		exists "$file" "$name" || { echo "$table: $file has no test '$name'"; status=1; }
+	done <"$list"
+done
 exit $status

@@ -4,16 +4,16 @@
 
 SCHEMA=$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json
 
-# valid TEXT: one line with one object. Whether it fits the schema is looked at when the test ends, for all of
-# them at once; also for those of a file that was added to $OBJECTS.
-OBJECTS=$BATS_TEST_TMPDIR/objects
+# valid TEXT: one line with one object. Whether it fits the schema is looked at once for all tests of the file, when
+# they have ended; also for the objects of a file that was added to $OBJECTS.
+OBJECTS=$BATS_FILE_TMPDIR/objects
 valid() {
 	need jq python3
 	[[ -n $1 && $1 != *$'\n'* ]] || { echo "not one line: $1"; return 1; }
 	printf '%s\n' "$1" >>"$OBJECTS"
 }
 
-fit_schema() {
+teardown_file() {
 	[ -s "$OBJECTS" ] || return 0
 	python3 - "$SCHEMA" "$OBJECTS" <<-'END' || { [ $? = 77 ] && reports "the schema: no python3-jsonschema"; }
 		import json, sys
@@ -24,15 +24,21 @@ fit_schema() {
 		schema = json.load(open(sys.argv[1]))
 		jsonschema.Draft202012Validator.check_schema(schema)
 		fits = jsonschema.Draft202012Validator(schema)
+		wrong = 0
 		for line in open(sys.argv[2], errors="surrogateescape"):
-		    fits.validate(json.loads(line))
+		    for error in fits.iter_errors(json.loads(line)):
+		        print(f"{line}does not fit the schema: {error.message}")
+		        wrong = 1
+		sys.exit(wrong)
 	END
 }
 
 # is FILTER…: jq finds each of these true of $output.
 is() {
-	local filter
+	local filter all
 	need jq
+	printf -v all '(%s),' "$@"
+	! jq -e "[${all%,}] | all" <<<"$output" >/dev/null || return 0 # jq takes long to start
 	for filter; do
 		jq -e "$filter" <<<"$output" >/dev/null || { echo "not $filter: $output"; return 1; }
 	done

@@ -252,17 +252,17 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 		awk '/preadv?2?(64)?\(/ && $NF > 0 { n += $NF } END { print int(n / 1048576) }' trace
 	}
 	local where
-	truncate -s 2G a
-	for where in 0 500 1500 1999; do write a $where; done
+	truncate -s 512M a
+	for where in 0 125 375 499; do write a $where; done
 	for where in none part source both; do
 		rm -rf b b.fcopy-part
-		(ulimit -f $((1900 * 1024)) && exec "$FCOPY" --resume a b 2>/dev/null) || true
-		[ "$(stat -c %s b.fcopy-part/data)" -gt 1500000000 ]
+		(ulimit -f $((475 * 1024)) && exec "$FCOPY" --resume a b 2>/dev/null) || true
+		[ "$(stat -c %s b.fcopy-part/data)" -gt 375000000 ]
 		case $where in
 		none) ;;
-		part) write b.fcopy-part/data 700 ;;
-		source) write a 1200 ;;
-		both) write a 1300 && write b.fcopy-part/data 1300 ;;
+		part) write b.fcopy-part/data 175 ;;
+		source) write a 300 ;;
+		both) write a 325 && write b.fcopy-part/data 325 ;;
 		esac
 		again $([ $where = source ] && echo 600 || echo 644)
 		[ "$(again 640)" -lt 100 ] # DST is complete
