@@ -89,7 +89,7 @@ static int copy_complete(struct copy *c, const struct operand *dst)
 	if (r <= 0)
 		return r;
 	/* The earlier run may have been killed before it removed its part. */
-	part_remove(dst->place.dir, dst->place.name, c->src.fd, &c->src.st);
+	partial_remove(dst->place.dir, dst->place.name, c->src.fd, &c->src.st);
 	stale_warn(dst->place.dir, c->options, report);
 	report->resumed = report->bytes;
 	copy_notify(c, FCOPY_EVENT_RESUME, NULL, NULL);

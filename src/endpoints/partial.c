@@ -45,8 +45,8 @@ void partial_close(struct part *p, bool remove, const struct fcopy_options *o)
 }
 
 /* Refuses to copy the part to itself. fd: what has its name. */
-static int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
-			      struct fcopy_error *error)
+static int partial_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
+				 struct fcopy_error *error)
 {
 	struct stat st;
 	int r = fstat(fd, &st) < 0 ? -errno : same_is_source(src, fd, &st);
@@ -89,7 +89,7 @@ int destination_check_part(const struct endpoint *e, const struct part *p,
 	for (int i = 0; i < 2 && r == 0; i++) {
 		int fd = openat(p->parent, i ? data : p->public, flags);
 		if (fd >= 0) {
-			r = part_refuse_source(e, fd, src, error);
+			r = partial_refuse_source(e, fd, src, error);
 			close(fd);
 		}
 	}
@@ -358,7 +358,7 @@ void partial_drop(struct endpoint *e)
 }
 
 /* Is the part of this source, or without data? */
-static bool part_is_outdated(const struct part *p, int src, const struct stat *st)
+static bool partial_is_outdated(const struct part *p, int src, const struct stat *st)
 {
 	const struct journal_fact source = part_source(src, st);
 	struct left l;
@@ -369,12 +369,12 @@ static bool part_is_outdated(const struct part *p, int src, const struct stat *s
 	return outdated;
 }
 
-void part_remove(int dir, const char *name, int src, const struct stat *st)
+void partial_remove(int dir, const char *name, int src, const struct stat *st)
 {
 	struct part p;
 	const struct part_claim claim = {.dst = name, .of = PART_OF_FILE, .resumes = true};
 	part_init(&p, dir, name);
-	if (!part_exists(&p) || !part_is_outdated(&p, src, st))
+	if (!part_exists(&p) || !partial_is_outdated(&p, src, st))
 		return;
 	if (part_acquire(&p, &claim) == PART_CONTINUED) /* others are gone, or stay */
 		(void)part_retire(&p);

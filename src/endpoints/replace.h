@@ -128,7 +128,7 @@ void partial_drop(struct endpoint *e);
 void partial_close(struct part *, bool remove, const struct fcopy_options *);
 /* Removes name.fcopy-part in this directory, if it is the unfinished copy of this file: src is its
  * descriptor, or -1. That of another source belongs to another command. */
-void part_remove(int dir, const char *name, int src, const struct stat *);
+void partial_remove(int dir, const char *name, int src, const struct stat *);
 /* A part that shards write to together. Each returns 0, or -errno with the failure recorded.
  * destination_check_part refuses a part that is the source. destination_share makes the open part's
  * data the file that *e will commit; destination_unshare closes it, and reports what close(2) does.

@@ -60,7 +60,7 @@ static inline int fail_at(struct failure *fail, const char *call)
 	return -errno;
 }
 
-/* The same if r is below 0. Returns r. */
+/* As fail_at(), if r is below 0. Returns r. */
 static inline int fail_if(struct failure *fail, int r, const char *call)
 {
 	if (r < 0)

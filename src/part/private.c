@@ -228,37 +228,38 @@ static int private_create_lock(struct private_directory *p, struct failure *fail
 	return 0;
 }
 
+static int private_make_once(struct private_directory *p, int parent, struct failure *fail)
+{
+	struct timespec start;
+	*p = (struct private_directory){.parent = parent, .fd = -1, .lock = -1};
+	int r = fail_if(fail, temporary_draw(p->name), "getrandom");
+	if (r < 0)
+		return r;
+	clock_gettime(CLOCK_REALTIME_COARSE, &start);
+	if (mkdirat(parent, p->name, 0700) < 0)
+		return fail_at(fail, "mkdir");
+	r = private_open_new(p, fail);
+	if (r == 0 && private_is_older(p->fd, &start))
+		r = -ESTALE;
+	if (r == 0)
+		r = private_create_lock(p, fail);
+	if (r == -ESTALE) { /* not ours: leave it alone */
+		io_close(p->lock);
+		io_close(p->fd);
+	} else if (r < 0 && p->fd >= 0) {
+		private_end(p);
+	} else if (r < 0) {
+		unlinkat(parent, p->name, AT_REMOVEDIR);
+	}
+	return r;
+}
+
 int private_make(struct private_directory *p, int parent, struct failure *fail)
 {
 	int r = -EEXIST;
 	for (int tries = 0; tries < TRIES && (r == -EEXIST || r == -ESTALE || r == -ENOENT);
-	     tries++) {
-		*p = (struct private_directory){.parent = parent, .fd = -1, .lock = -1};
-		if ((r = fail_if(fail, temporary_draw(p->name), "getrandom")) < 0)
-			break;
-		struct timespec start;
-		clock_gettime(CLOCK_REALTIME_COARSE, &start);
-		if (mkdirat(parent, p->name, 0700) < 0) {
-			r = fail_at(fail, "mkdir");
-			continue;
-		}
-		r = private_open_new(p, fail);
-		if (r == 0 && private_is_older(p->fd, &start))
-			r = -ESTALE;
-		if (r == 0)
-			r = private_create_lock(p, fail);
-		if (r < 0) {
-			int failure = r;
-			if (r == -ESTALE) { /* not ours: leave it alone */
-				io_close(p->fd);
-			} else if (p->fd >= 0) {
-				private_end(p);
-			} else {
-				unlinkat(parent, p->name, AT_REMOVEDIR);
-			}
-			r = failure;
-		}
-	}
+	     tries++)
+		r = private_make_once(p, parent, fail);
 	if (r < 0)
 		*p = (struct private_directory){.parent = parent, .fd = -1, .lock = -1};
 	return r;
@@ -320,16 +321,18 @@ static int private_open_made(int dir, const char *name, const struct timespec *s
 	return r;
 }
 
-static int private_make_at(int dir, const char *name, mode_t mode, bool shared, mode_t *left,
-			   struct failure *fail)
+static int private_make_at(int dir, const char *name, mode_t mode, bool shared, bool closed,
+			   mode_t *left, struct failure *fail)
 {
 	struct timespec start;
 	clock_gettime(CLOCK_REALTIME_COARSE, &start);
 	if (mkdirat(dir, name, mode) < 0)
 		return fail_at(fail, "mkdir");
-	int fd = private_open_made(dir, name, shared ? &start : NULL, left, fail);
+	const int fd = private_open_made(dir, name, shared ? &start : NULL, left, fail);
 	if (fd < 0 && fd != -ESTALE)
 		unlinkat(dir, name, AT_REMOVEDIR);
+	if (fd >= 0 && closed)
+		(void)!fchmod(fd, (*left & 07000) | 0700);
 	return fd;
 }
 
@@ -340,12 +343,9 @@ static int private_make_aside(int parent, const char *name, mode_t mode, bool cl
 	int r = private_make(&aside, parent, fail);
 	if (r < 0)
 		return r == -EEXIST ? -EAGAIN : r; /* drawn names: not that of the directory */
-	int fd = private_make_at(aside.fd, PRIVATE_ENTRY, mode, false, left, fail);
-	r = fd < 0 ? fd : 0;
-	if (r == 0 && closed)
-		(void)!fchmod(fd, (*left & 07000) | 0700);
-	if (r == 0)
-		r = fail_if(fail, private_rename(aside.fd, PRIVATE_ENTRY, parent, name), "rename");
+	const int fd = private_make_at(aside.fd, PRIVATE_ENTRY, mode, false, closed, left, fail);
+	r = fd < 0 ? fd
+		   : fail_if(fail, private_rename(aside.fd, PRIVATE_ENTRY, parent, name), "rename");
 	if (r < 0)
 		unlinkat(aside.fd, PRIVATE_ENTRY, AT_REMOVEDIR);
 	private_end(&aside);
@@ -368,8 +368,5 @@ int private_make_directory(int parent, const char *name, mode_t mode, bool moves
 		if (r != -EXDEV || geteuid() == 0)
 			return r;
 	}
-	int fd = private_make_at(parent, name, mode, shared, left, fail);
-	if (fd >= 0 && closed)
-		(void)!fchmod(fd, (*left & 07000) | 0700);
-	return fd;
+	return private_make_at(parent, name, mode, shared, closed, left, fail);
 }

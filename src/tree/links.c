@@ -232,7 +232,7 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 		/* An earlier run may have begun with this name of the inode. */
 		if (w->tree->root.ground.single && w->tree->options->copy.resume &&
 		    !w->tree->options->dry_run)
-			part_remove(e->dir->dst, e->as, -1, st);
+			partial_remove(e->dir->dst, e->as, -1, st);
 		return false;
 	}
 	if (!links_explain(w, e, r, fail.call))

@@ -171,7 +171,7 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 		w->work.outcome.action = FCOPY_ACTION_COPIED;
 	/* The earlier run may have been killed before it removed its part. */
 	if (r > 0 && w->options.resume && S_ISREG(st->st_mode) && !w->tree->options->dry_run)
-		part_remove(w->work.place.dir, w->work.place.name, fd, st);
+		partial_remove(w->work.place.dir, w->work.place.name, fd, st);
 	close(dst);
 	return r;
 }
