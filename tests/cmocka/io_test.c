@@ -523,6 +523,67 @@ static void clocks_count_seconds(void **state)
 	assert_true(io_now() - start >= 0.12);
 }
 
+/* Also without statx(2), as before Linux 5.8: then fdinfo has the number. */
+static void mount_is_found(void **state)
+{
+	struct mount_list list;
+	struct mount m;
+	struct stat st;
+	const int fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)state;
+	need(fd >= 0 && fstat(fd, &st) == 0);
+	const uint64_t id = mount_id(fd);
+	fault_set("statx", 1 + FAULT_EVERY, ENOSYS);
+	fault_on();
+	const bool found = mount_find(&list, fd, &m);
+	fault_off();
+	assert_true(fault_seen() && found && m.id == id);
+	/* The device numbers of btrfs are those of its subvolumes. */
+	assert_true(m.dev == st.st_dev || strcmp(m.type, "btrfs") == 0);
+	assert_true(m.root[0] == '/' && m.point[0] == '/');
+	assert_true(m.type[0] && !strpbrk(m.type, " \n") && m.options[0] &&
+		    !strpbrk(m.options, " \n"));
+	mount_close(&list);
+	close(fd);
+	assert_false(mount_find(&list, -1, &m));
+	mount_close(&list);
+}
+
+static void symlink_is_read(void **state)
+{
+	char text[PATH_MAX];
+	struct stat st, link;
+	(void)state;
+	need(symlink("to/somewhere", "link") == 0 && lstat("link", &link) == 0);
+	assert_int_equal(io_read_link(AT_FDCWD, "link", text, &st), 0);
+	assert_string_equal(text, "to/somewhere");
+	assert_true(same_inode(&st, &link) && !io_is_foreign(&st));
+	assert_int_equal(io_read_link(AT_FDCWD, "none", text, &st), -ENOENT);
+	close(open_file());
+	assert_true(io_read_link(AT_FDCWD, "file", text, &st) < 0);
+	st.st_uid = geteuid() + 1;
+	assert_true(io_is_foreign(&st));
+	st.st_uid = 0;
+	assert_false(io_is_foreign(&st));
+}
+
+/* As file systems with 64 bits for a time can have them. */
+static void times_are_far_apart(void **state)
+{
+	const struct timespec first = {.tv_sec = INT64_MIN}, last = {INT64_MAX, 999999999},
+			      now = {1700000000, 5}, soon = {1700000002, 3};
+	(void)state;
+	assert_true(time_between(first.tv_sec, last.tv_sec) == INT64_MAX);
+	assert_true(time_between(last.tv_sec, first.tv_sec) == INT64_MIN);
+	assert_true(time_between(now.tv_sec, soon.tv_sec) == 2);
+	assert_true(time_distance(first, last) == INT64_MAX &&
+		    time_distance(last, now) == INT64_MAX);
+	assert_true(time_distance(soon, now) == 1999999998 &&
+		    time_distance(now, soon) == 1999999998);
+	assert_true(time_is_before(first, last) && time_is_before(now, soon));
+	assert_false(time_is_before(soon, now) || time_is_before(now, now));
+}
+
 int main(void)
 {
 	static const int errs[] = {EIO, ENOSPC, EINTR, EAGAIN, EPIPE, FAULT_ZERO};
@@ -542,6 +603,9 @@ int main(void)
 	case_add(written_to_what_is_no_file, NULL, "written: a pipe, and no file");
 	case_add(alignment_fits_both, NULL, "alignment of direct I/O");
 	case_add(clocks_count_seconds, NULL, "clocks");
+	case_add(mount_is_found, NULL, "the mount of a directory");
+	case_add(symlink_is_read, NULL, "a symlink is read");
+	case_add(times_are_far_apart, NULL, "times");
 	case_add(writes_at_the_position, NULL, "write at the position");
 	case_add(reads_at_the_position, NULL, "read at the position");
 	case_add(cancels, "pread64", "read: cancelled");
