@@ -79,7 +79,7 @@ static struct move next_of_mode(const struct mover_facts *f, const struct mover_
 static struct move next_of_rest(const struct mover_facts *f, const struct mover_state *s,
 				const struct mover_range *x)
 {
-	const bool plain = f->files || only_readwrite(f) || f->sums;
+	const bool plain = f->files || only_readwrite(f) || f->memory;
 	struct move m = {.kind = MOVER_READWRITE, .size = x->left};
 	if (!plain && !f->to_socket && mover_can(s, MOVER_SPLICE))
 		m.kind = MOVER_SPLICE;

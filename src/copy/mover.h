@@ -48,7 +48,7 @@ struct mover_facts {
 	bool files;         /* both ends have offsets */
 	bool stored;        /* DST has offsets: its blocks can be allocated ahead of a stream */
 	bool to_socket;     /* a file that goes to a connection */
-	bool sums;          /* the bytes must pass through memory of this process */
+	bool memory;        /* the bytes must pass through memory of this process */
 	bool zeros;         /* ... which looks for zeros in them */
 	bool uncached;      /* no byte may stay in the page cache */
 	bool exceeds;       /* SRC is larger than the memory */

@@ -111,6 +111,12 @@ static bool want_direct(const struct copy *c, bool exceeds)
 	       ask_is_cold(c->src.fd, c->size);
 }
 
+/* A write to the file must not change what waits to be sent. */
+static bool sends_copies(const struct copy *c)
+{
+	return c->dst.ops->answer && c->last - c->first < DEMAND_QUEUED;
+}
+
 /* What the mover has to know. Asks the two files by cheap queries. */
 static void plan_learn(struct copy *c)
 {
@@ -124,7 +130,7 @@ static void plan_learn(struct copy *c)
 				  .files = files,
 				  .stored = c->dst.positional,
 				  .to_socket = c->dst.ops->receipt && c->src.positional,
-				  .sums = c->all.sum,
+				  .memory = c->all.sum || sends_copies(c),
 				  .zeros = c->all.zeros,
 				  .uncached = o->no_cache,
 				  .asked = o->threads > 1,

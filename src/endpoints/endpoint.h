@@ -41,7 +41,12 @@ struct offer {
 	size_t count;
 };
 
-/* What a client asked for. */
+/* What a client asked for. sendfile(2) and splice(2) queue pages of the file, not copies: as long
+ * as they wait to be sent, a write to the file changes them. auto sends fewer bytes than these by
+ * write(2). Of more, and in a mode that queues pages, the last byte waits until the client's kernel
+ * has acknowledged all others. */
+#define DEMAND_QUEUED ((off_t)1 << 20)
+
 struct demand {
 	const struct endpoint *file; /* of the offer */
 	struct stat st;              /* of the file, when it was asked for */

@@ -15,10 +15,6 @@
 #include <time.h>
 
 #define LISTEN "http-listen:"
-/* From this size on, the last byte waits until the client's kernel has acknowledged all others.
- * sendfile(2) and splice(2) queue pages of the file, not copies: as long as they wait to be sent, a
- * write to the file changes them. Over loopback the receiver's queue has these pages, too. */
-#define DRAIN_SIZE ((off_t)1 << 20)
 
 static bool http_names(const char *path)
 {
@@ -211,6 +207,16 @@ static bool has_changed(const struct stat *a, const struct stat *b)
 	return a->st_size != b->st_size || !same_mtime(a, b) || (!other && !same_ctime(a, b));
 }
 
+/* May pages of the file, and not copies, have been queued? Over loopback, what is acknowledged may
+ * still be such a page, in the receiver's queue. */
+static bool http_queues_pages(const struct endpoint *e)
+{
+	const struct fcopy_mode *m = e->options->mode;
+	return m && m->engine
+		   ? strcmp(m->engine, "sendfile") == 0 || strcmp(m->engine, "splice") == 0
+		   : http_of(e)->sent >= DEMAND_QUEUED;
+}
+
 /* Sends the last byte of the body, if the file is what it was. */
 static int http_finish(struct endpoint *e, struct fcopy_error *error)
 {
@@ -220,7 +226,7 @@ static int http_finish(struct endpoint *e, struct fcopy_error *error)
 	h->early = receipt_is_early(e->fd);
 	if (h->last < 0)
 		return 0;
-	int r = h->sent >= DRAIN_SIZE
+	int r = http_queues_pages(e)
 		    ? receipt_await(e->fd, false, h->io.timeout_ms, e->options->cancel)
 		    : 0;
 	if (r < 0)

@@ -258,6 +258,33 @@ sender() {
 	done
 }
 
+@test "http: a small file that is written when it was sent, and before it is read: the client gets the old one, whole" {
+	local mode
+	for mode in auto readwrite mmap; do
+		head -c 500000 /dev/zero | tr '\0' o >a
+		serve -k a http-listen:0 $mode
+		python3 - "$port" <<-'END'
+		import array, fcntl, socket, sys, termios, time
+		s = socket.socket()
+		s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+		s.connect(("127.0.0.1", int(sys.argv[1])))
+		s.sendall(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+		queued, end = array.array("i", [0]), time.monotonic() + 30
+		while queued[0] <= 500000 and time.monotonic() < end:
+		    fcntl.ioctl(s, termios.FIONREAD, queued)
+		    time.sleep(0.01)
+		assert queued[0] > 500000, queued[0]
+		with open("a", "r+b") as f: f.write(b"n" * 500000)
+		answer = b""
+		while piece := s.recv(1 << 20): answer += piece
+		body = answer.split(b"\r\n\r\n", 1)[1]
+		assert body == b"o" * 500000, (len(body), body.count(b"n"))
+		END
+		stop TERM
+		ended 0
+	done
+}
+
 @test "http: a file that is replaced while it is sent: the client gets the old one, whole" {
 	random a 8000000
 	cp a old

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SIZE     (300007)
+#define SIZE     (1100007) /* more than auto sends without sendfile(2) */
 #define OLD_SIZE 3000
 #define TRIES    6
 #define PAUSE_US 50000

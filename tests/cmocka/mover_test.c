@@ -197,7 +197,7 @@ static const struct row rows[] = {
 	 {MOVER_SPLICE, 0, 16 * MIB, 0, 0, 0}},
 	{"... and its end", {.stored = true}, {0}, REST(99 * MIB, MIB), {0},
 	 {MOVER_SPLICE, 0, MIB, 0, 0, 0}},
-	{"a stream that is summed", {.stored = true, .sums = true}, {0}, REST(9 * MIB, 9 * MIB),
+	{"a stream that is summed", {.stored = true, .memory = true}, {0}, REST(9 * MIB, 9 * MIB),
 	 {0}, {MOVER_READWRITE, 0, 9 * MIB, 0, 0, 0}},
 	{"a stream with zeros", {.stored = true, .zeros = true}, {0}, REST(9 * MIB, 9 * MIB), {0},
 	 {MOVER_READWRITE, 0, 9 * MIB, 0, 0, 0}},
@@ -314,7 +314,7 @@ static void check_choice(const struct mover_facts *f, const struct mover_state *
 	if (pages && !f->mode)
 		assert_true(m.kind == MOVER_READWRITE || (m.kind == MOVER_DIRECT && f->direct) ||
 			    (m.kind == MOVER_REMOTE && f->remote));
-	if (x->rest && f->sums && !f->mode)
+	if (x->rest && f->memory && !f->mode)
 		assert_int_equal(m.kind, MOVER_READWRITE);
 	if (f->one_writer && !f->mode)
 		assert_in_range(m.threads, 0, 1);
@@ -339,7 +339,7 @@ static void every_choice_is_possible(void **state)
 					      .files = bits & 8,
 					      .stored = bits & 8 || bits & 16,
 					      .to_socket = bits & 32,
-					      .sums = bits & 64,
+					      .memory = bits & 64,
 					      .zeros = bits & 128,
 					      .uncached = bits & 256,
 					      .direct = bits & 512,
