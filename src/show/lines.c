@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * --json=lines: one object for each entry, written while the copy runs; the summary comes last.
- * Lines are whole, and are written within a second: by a thread of this file, once a buffer is full
- * or a second is over. A slow reader slows the copy down. After a signal, lines are only collected
- * until the copy has cleaned up.
+ * Lines are whole. They are collected in memory, and written by a thread of this file when they
+ * fill a buffer, or after a second. A slow reader slows the copy down. After a signal, lines are
+ * only collected until the copy has cleaned up.
  */
 #include "report.h"
 #include "show.h"
@@ -46,7 +46,7 @@ static struct {
 
 /* Writes at most as much as a pipe takes without blocking when poll(2) says that it is writable.
  * Returns how many bytes were written: fewer if the copy is to end first. */
-static size_t write_text(const char *text, size_t n, bool last, int *err)
+static size_t lines_write_text(const char *text, size_t n, bool last, int *err)
 {
 	size_t at = 0;
 	while (at < n && (last || !signals_caught())) {
@@ -66,8 +66,9 @@ static size_t write_text(const char *text, size_t n, bool last, int *err)
 }
 
 /* Writes what was added, while other threads add to another buffer. The lock is held, and released
- * in between. What a signal has left over comes first next time. */
-static void write_lines(bool last)
+ * in between, unless there is no thread that writes: then one thread at a time does. What a signal
+ * has left over comes first next time. */
+static void lines_write(bool last)
 {
 	int err = 0;
 	if (out.written == out.writing.used) {
@@ -76,17 +77,19 @@ static void write_lines(bool last)
 		out.added = (struct buffer){done.text, 0, done.size};
 		out.written = 0;
 	}
-	pthread_mutex_unlock(&out.lock);
-	size_t n = write_text(out.writing.text + out.written, out.writing.used - out.written, last,
-			      &err);
-	pthread_mutex_lock(&out.lock);
+	if (out.started)
+		pthread_mutex_unlock(&out.lock);
+	size_t n = lines_write_text(out.writing.text + out.written, out.writing.used - out.written,
+				    last, &err);
+	if (out.started)
+		pthread_mutex_lock(&out.lock);
 	out.written += n;
 	out.lost = err ? err : out.lost;
 	if (err == EPIPE)
 		signals_cancel();
 }
 
-static void *run_writer(void *unused)
+static void *lines_run_writer(void *unused)
 {
 	pthread_mutex_lock(&out.lock);
 	while (!out.stop) {
@@ -96,21 +99,21 @@ static void *run_writer(void *unused)
 		if (out.added.used < BUFFER || out.lost || signals_caught())
 			pthread_cond_timedwait(&out.wake, &out.lock, &t);
 		if (!out.stop && !out.lost && !signals_caught())
-			write_lines(false);
+			lines_write(false);
 		pthread_cond_broadcast(&out.room);
 	}
 	pthread_mutex_unlock(&out.lock);
 	return unused;
 }
 
-static void lose_lines(int err)
+static void lines_lose(int err)
 {
 	pthread_mutex_lock(&out.lock);
 	out.lost = err;
 	pthread_mutex_unlock(&out.lock);
 }
 
-static void add_line(const char *line, size_t n)
+static void lines_add(const char *line, size_t n)
 {
 	struct buffer *b = &out.added;
 	pthread_mutex_lock(&out.lock);
@@ -128,6 +131,8 @@ static void add_line(const char *line, size_t n)
 		b->used += n;
 		if (b->used >= BUFFER)
 			pthread_cond_signal(&out.wake);
+		if (b->used >= BUFFER && !out.started && !signals_caught())
+			lines_write(false);
 	}
 	pthread_mutex_unlock(&out.lock);
 }
@@ -149,13 +154,13 @@ static void lines_begin(struct cli *cli)
 	pthread_cond_init(&out.wake, &clock);
 	sigfillset(&all); /* signals must interrupt the calls of the copying threads */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	/* Without it, all lines are written at the end. */
-	out.started = pthread_create(&out.writer, NULL, run_writer, NULL) == 0;
+	/* Without it, a line may wait for longer. */
+	out.started = pthread_create(&out.writer, NULL, lines_run_writer, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /* Writes the rest. */
-static void end_lines(void)
+static void lines_write_rest(void)
 {
 	pthread_mutex_lock(&out.lock);
 	out.stop = true;
@@ -165,7 +170,7 @@ static void end_lines(void)
 		pthread_join(out.writer, NULL);
 	pthread_mutex_lock(&out.lock);
 	for (int i = 0; i < 2 && !out.lost; i++) /* what was left over, and what was added */
-		write_lines(true);
+		lines_write(true);
 	pthread_mutex_unlock(&out.lock);
 	free(out.added.text);
 	free(out.writing.text);
@@ -192,7 +197,7 @@ static const char *type_name(unsigned mode)
 	}
 }
 
-static void add_entry(const struct fcopy_entry *e)
+static void lines_add_entry(const struct fcopy_entry *e)
 {
 	char *line = NULL;
 	size_t n;
@@ -200,7 +205,7 @@ static void add_entry(const struct fcopy_entry *e)
 		return; /* standard output receives the copy */
 	struct json j = {.f = open_memstream(&line, &n)};
 	if (!j.f) {
-		lose_lines(ENOMEM);
+		lines_lose(ENOMEM);
 		return;
 	}
 	__fsetlocking(j.f, FSETLOCKING_BYCALLER);
@@ -217,36 +222,36 @@ static void add_entry(const struct fcopy_entry *e)
 	error_write(&j, "error", e->error);
 	json_end(&j);
 	if (fclose(j.f) == 0)
-		add_line(line, n);
+		lines_add(line, n);
 	else
-		lose_lines(ENOMEM);
+		lines_lose(ENOMEM);
 	free(line);
 }
 
 /* The line of a copy of one file that has ended. */
-static void add_file(const struct cli *cli, const struct fcopy_report *r)
+static void lines_add_file(const struct cli *cli, const struct fcopy_report *r)
 {
 	const struct fcopy_step *most = NULL;
 	for (size_t i = 0; i < r->steps; i++)
 		if (r->step[i].bytes > 0 && (!most || r->step[i].bytes > most->bytes))
 			most = &r->step[i];
 	bool failed = r->error.err != 0;
-	add_entry(&(struct fcopy_entry){.action = failed       ? FCOPY_ACTION_FAILED
-						  : r->skipped ? FCOPY_ACTION_SKIPPED
-							       : FCOPY_ACTION_COPIED,
-					.operand = cli->src,
-					.dst = r->dst[0] ? r->dst : cli->dst,
-					.type = r->type,
-					.bytes = failed || r->skipped ? 0 : r->bytes,
-					.engine = most && !failed ? most->engine : NULL,
-					.error = failed ? &r->error : NULL});
+	lines_add_entry(&(struct fcopy_entry){.action = failed       ? FCOPY_ACTION_FAILED
+							: r->skipped ? FCOPY_ACTION_SKIPPED
+								     : FCOPY_ACTION_COPIED,
+					      .operand = cli->src,
+					      .dst = r->dst[0] ? r->dst : cli->dst,
+					      .type = r->type,
+					      .bytes = failed || r->skipped ? 0 : r->bytes,
+					      .engine = most && !failed ? most->engine : NULL,
+					      .error = failed ? &r->error : NULL});
 }
 
 static void lines_event(const struct cli *cli, const struct fcopy_event *event)
 {
 	(void)cli;
 	if (event->kind == FCOPY_EVENT_ENTRY)
-		add_entry(event->entry);
+		lines_add_entry(event->entry);
 }
 
 static void lines_end(const struct summary *o)
@@ -254,8 +259,8 @@ static void lines_end(const struct summary *o)
 	if (o->usage_error)
 		return;
 	if (!o->tree)
-		add_file(o->cli, o->report);
-	end_lines();
+		lines_add_file(o->cli, o->report);
+	lines_write_rest();
 	if (out.lost)
 		output_fail(&output_standard, "write", out.lost);
 }

@@ -146,6 +146,26 @@ for line in sys.stdin: json.loads(line)'
 	rm -rf .fcopy-*
 }
 
+@test "--json=lines where no thread can be started: lines still come during the copy" {
+	make_many
+	install -m 755 "$FCOPY" fcopy
+	chmod 777 .
+	local nobody=
+	# shellcheck disable=SC2153 # it is the helper's
+	! is_root || nobody=$NOBODY
+	# shellcheck disable=SC2086
+	$nobody bash -c 'ulimit -u 1; exec ./fcopy -r --limit-rate=2K --json=lines s d' >out &
+	pid=$!
+	await test -s out
+	kill -KILL $pid
+	wait $pid || [ $? = 137 ]
+	rm -rf .fcopy-*
+	# shellcheck disable=SC2086
+	$nobody bash -c 'ulimit -u 1; exec ./fcopy -r --json=lines s f' >out
+	check out
+	[ "$(wc -l <out)" = 3002 ]
+}
+
 @test "--json=lines: a slow reader loses nothing; one that goes away ends the copy" {
 	make_many
 	"$FCOPY" -r --json=lines s d | python3 -c 'import sys, time
