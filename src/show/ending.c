@@ -225,8 +225,9 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 	if (s->finish && e->err == ENODATA)
 		hint_printf("run any share again");
 	else if (part_path(dst, part) && lstat(part, &st) == 0)
-		hint_shards(
-		    hint_repeats(e) ? "to give up" : "run the same command again; to give up", dst);
+		hint_printf("%sto give up, " HINT_SHARDS,
+			    hint_repeats(e) ? "" : "run the same command again; ",
+			    part_escaped(dst));
 }
 
 /* What became of each SRC: for the last messages, and for --json. */

@@ -70,9 +70,11 @@ void hint_new_file(const char *src, const char *dst)
 }
 
 /* The path is tcp:HOST:PORT, of either operand. Without an address it listens to this machine. */
-static void hint_refused(const char *path)
+static bool hint_refused(const char *path)
 {
 	const char *port = strrchr(path, ':');
+	if (!port)
+		return false;
 	const bool here = strstr(path, ":localhost:") || strstr(path, ":127.") ||
 			  strstr(path, ":[::1]:");
 	hint_printf("nothing listens at this port: start the other side first, with "
@@ -81,6 +83,7 @@ static void hint_refused(const char *path)
 		    : strchr(path, '[') ? "[::]"
 					: "0.0.0.0",
 		    here ? port + 1 : port);
+	return true;
 }
 
 /* Names the first directory of the path that does not exist. */
@@ -113,17 +116,17 @@ static bool hint_makes_name(const char *call)
 	return false;
 }
 
-static void hint_full(const char *path)
+static bool hint_full(const char *path)
 {
 	struct stat st;
 	struct statvfs fs;
 	char directory[PATH_MAX];
 	if (fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH ||
 	    (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return; /* a stream or device: not the file system of its name is full */
+		return true; /* a stream or device: not the file system of its name is full */
 	hint_directory(path, directory);
 	if (statvfs(path, &fs) < 0 && statvfs(directory, &fs) < 0)
-		return;
+		return true;
 	if (fs.f_files > 0 && fs.f_favail == 0)
 		hint_printf("no inodes are left, although there may be space: see df" GLUE
 			    "-i; remove files, or create a file system with more inodes");
@@ -131,6 +134,7 @@ static void hint_full(const char *path)
 		hint_printf(
 		    "the file system has space and inodes: a directory may have reached its "
 		    "largest size, or a project its quota");
+	return true;
 }
 
 /* A new file was refused: the call names the file, but its directory is why. */
@@ -145,38 +149,43 @@ static bool hint_unwritable(const char *path)
 	return true;
 }
 
-bool hint_cause(const struct fcopy_error *e)
+/* The path that was to be opened, or its directory, does not exist. */
+static bool hint_absent(const struct fcopy_error *e)
 {
 	char directory[PATH_MAX];
-	if (!e->path || strlen(e->path) >= PATH_MAX)
-		return false;
-	if (e->err == ENOENT && hint_is_remote(e->path)) {
+	if (hint_is_remote(e->path)) {
 		hint_printf("fcopy copies local files: for another host, use rsync or ssh, or "
 			    "tcp:HOST:PORT");
-	} else if (e->err == ENOENT && e->operation &&
-		   strcmp(e->operation, "open of its directory") == 0) {
+	} else if (e->operation && strcmp(e->operation, "open of its directory") == 0) {
 		hint_directory(e->path, directory);
 		hint_missing(directory);
-	} else if (e->err == ENOENT && e->reason &&
-		   strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {
+	} else if (e->reason && strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {
 		hint_missing(e->path);
-	} else if (e->err == ENOENT && e->call && hint_url(e->path)) {
+	} else if (e->call && hint_url(e->path)) {
 		hint_printf("to fetch a URL, use curl" GLUE "-OC" GLUE "-" GLUE "http://%s/",
 			    hint_url(e->path));
-	} else if (e->err == ENOENT && e->call && hint_is_address(e->path)) {
+	} else if (e->call && hint_is_address(e->path)) {
 		hint_printf("for a connection, write tcp:%s", e->path);
-	} else if (e->err == ECONNREFUSED && strchr(e->path, ':')) {
-		hint_refused(e->path);
-	} else if (e->err == ENOSPC && e->call && hint_makes_name(e->call)) {
-		hint_full(e->path);
-	} else if (e->err == EACCES && e->call && strcmp(e->call, "open") == 0) {
-		return hint_unwritable(e->path);
-	} else if (e->err == EDQUOT) {
-		hint_printf("your quota of blocks or inodes is used up: see quota" GLUE "-s");
 	} else {
 		return false;
 	}
 	return true;
+}
+
+bool hint_cause(const struct fcopy_error *e)
+{
+	if (!e->path || strlen(e->path) >= PATH_MAX)
+		return false;
+	switch (e->err) {
+	case ENOENT: return hint_absent(e);
+	case ECONNREFUSED: return hint_refused(e->path);
+	case ENOSPC: return e->call && hint_makes_name(e->call) && hint_full(e->path);
+	case EACCES: return e->call && strcmp(e->call, "open") == 0 && hint_unwritable(e->path);
+	case EDQUOT:
+		hint_printf("your quota of blocks or inodes is used up: see quota" GLUE "-s");
+		return true;
+	default: return false;
+	}
 }
 
 bool hint_repeats(const struct fcopy_error *e)
@@ -186,34 +195,60 @@ bool hint_repeats(const struct fcopy_error *e)
 
 /* Hints that the library advises. */
 
-const char *hint_text(enum fcopy_advice advice)
+#define HINT_REMOVE "if no other machine is writing to it, remove it: rm"
+
+/* Once for each directory: it may have many such entries. */
+static const char *hint_directory_once(const char *path)
 {
-	switch (advice) {
-	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
-	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
-	case FCOPY_ADVICE_NO_PART: return "leave out --resume and --shard";
-	case FCOPY_ADVICE_NO_FSYNC:
-		return "leave out --fsync and --verify: this storage cannot flush a file";
-	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";
-	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
-		return "use --inplace to overwrite it, or -f to replace it anyway";
-	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
-	case FCOPY_ADVICE_DESCRIPTORS:
-		return "raise the hard limit of open files (ulimit -Hn): each level of "
-		       "directories needs two descriptors";
-	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
-	case FCOPY_ADVICE_FLUSH:
-		return "DST is complete, but may not survive a power cut: check the storage, then "
-		       "run sync";
-	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
-	case FCOPY_ADVICE_REFLINK:
-		return "use --reflink=auto to copy the bytes where a clone is impossible";
-	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
-	case FCOPY_ADVICE_DEVICE: return "attach the device; or use -f to create a regular file";
-	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
-	case FCOPY_ADVICE_REMOVE_LOOP: return "remove the symlink";
-	default: return NULL;
-	}
+	static char last[PATH_MAX];
+	char directory[PATH_MAX];
+	hint_directory(path, directory);
+	if (strcmp(directory, last) == 0)
+		return NULL;
+	strcpy(last, directory);
+	return quoted(last);
+}
+
+static const struct hint {
+	const char *words;                      /* NULL: nothing is said */
+	enum given proposes;                    /* an option of theirs */
+	const char *(*named)(const char *path); /* what %s is: something of the error's path */
+} hints[] = {
+    /* clang-format off */
+    [FCOPY_ADVICE_AUTO] = {.words = "use auto, or no MODE, to let fcopy choose"},
+    [FCOPY_ADVICE_IN_PLACE] = {.words = "use --inplace to overwrite it", .proposes = GIVEN_INPLACE},
+    [FCOPY_ADVICE_IN_PLACE_OR_FORCE] = {.words = "use --inplace to overwrite it, or -f to replace it anyway", .proposes = GIVEN_INPLACE},
+    [FCOPY_ADVICE_IN_PLACE_AUTO] = {.words = "use --inplace=auto to overwrite it", .proposes = GIVEN_INPLACE},
+    [FCOPY_ADVICE_FORCE] = {.words = "use -f to replace it anyway", .proposes = GIVEN_FORCE},
+    [FCOPY_ADVICE_DEVICE] = {.words = "attach the device; or use -f to create a regular file", .proposes = GIVEN_FORCE},
+    [FCOPY_ADVICE_RECURSIVE] = {.words = "use -r to copy directories", .proposes = GIVEN_TREE},
+    [FCOPY_ADVICE_REMOVE_LINK] = {.words = "remove the symlink, or create its target"},
+    [FCOPY_ADVICE_REMOVE_LOOP] = {.words = "remove the symlink"},
+    [FCOPY_ADVICE_FLUSH] = {.words = "DST is complete, but may not survive a power cut: check the storage, then run sync"},
+    [FCOPY_ADVICE_CACHE] = {.words = "leave out --no-cache"},
+    [FCOPY_ADVICE_DESCRIPTORS] = {.words = "raise the hard limit of open files (ulimit -Hn): each level of directories needs two descriptors"},
+    [FCOPY_ADVICE_REFLINK] = {.words = "use --reflink=auto to copy the bytes where a clone is impossible"},
+    [FCOPY_ADVICE_FLAGS] = {.words = "remove the flag with chattr -i or chattr -a"},
+    [FCOPY_ADVICE_NO_PART] = {.words = "leave out --resume and --shard"},
+    [FCOPY_ADVICE_NO_FSYNC] = {.words = "leave out --fsync and --verify: this storage cannot flush a file"},
+    [FCOPY_ADVICE_REMOVE_PART] = {.words = "remove or rename %s", .named = part_escaped},
+    [FCOPY_ADVICE_RESUME] = {.words = "use --resume (not --mirror) to continue that copy, or remove or rename %s", .named = part_escaped},
+    [FCOPY_ADVICE_SHARDS] = {.words = "to start over, " HINT_SHARDS, .named = part_escaped},
+    [FCOPY_ADVICE_REMOVE_FILE] = {.words = HINT_REMOVE GLUE "%s", .named = quoted},
+    [FCOPY_ADVICE_REMOVE_TREE] = {.words = HINT_REMOVE GLUE "-r" GLUE "%s", .named = quoted},
+    [FCOPY_ADVICE_CLEAN] = {.words = "to remove it, if no copy uses it: fcopy" GLUE "--clean" GLUE "%s", .named = hint_directory_once},
+    /* clang-format on */
+};
+
+static const struct hint *hint_of(enum fcopy_advice advice)
+{
+	static const struct hint none;
+	return advice < sizeof(hints) / sizeof(*hints) ? &hints[advice] : &none;
+}
+
+bool hint_is_general(enum fcopy_advice advice)
+{
+	return hint_of(advice)->words && !hint_of(advice)->named;
 }
 
 static const struct given_set *hint_given;
@@ -223,28 +258,18 @@ void hint_about(const struct cli *cli)
 	hint_given = &cli->given;
 }
 
-/* The option that the hint proposes. */
-static enum given hint_proposes(enum fcopy_advice advice)
+void hint_advice(enum fcopy_advice advice, const char *path)
 {
-	switch (advice) {
-	case FCOPY_ADVICE_IN_PLACE:
-	case FCOPY_ADVICE_IN_PLACE_AUTO:
-	case FCOPY_ADVICE_IN_PLACE_OR_FORCE: return GIVEN_INPLACE;
-	case FCOPY_ADVICE_FORCE:
-	case FCOPY_ADVICE_DEVICE: return GIVEN_FORCE;
-	case FCOPY_ADVICE_RECURSIVE: return GIVEN_TREE;
-	default: return GIVEN_NOTHING;
-	}
-}
-
-void hint_advice(enum fcopy_advice advice)
-{
-	const enum given added = hint_proposes(advice);
-	const char *without = added && hint_given ? conflict_with(hint_given, added) : NULL;
-	if (without && advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
-		hint_printf("%s", hint_text(FCOPY_ADVICE_FORCE));
-	else
-		hint_printf("%s%s%s", hint_text(advice), without ? "; leave out --" : "",
+	const struct hint *h = hint_of(advice);
+	const char *name = h->named ? h->named(path) : NULL;
+	const char *without = h->proposes && hint_given ? conflict_with(hint_given, h->proposes)
+							: NULL;
+	if (name)
+		hint_printf(h->words, name);
+	else if (without && advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
+		hint_printf("%s", hints[FCOPY_ADVICE_FORCE].words);
+	else if (hint_is_general(advice))
+		hint_printf("%s%s%s", h->words, without ? "; leave out --" : "",
 			    without ? without : "");
 }
 
@@ -264,53 +289,8 @@ bool hint_value(const struct cli *cli, const struct fcopy_error *e)
 	return true;
 }
 
-void hint_shards(const char *purpose, const char *dst)
-{
-	hint_printf("%s, remove %s while no shard runs", purpose, part_escaped(dst));
-}
-
-/* Once for each directory: it may have many such entries. */
-static void hint_clean(const char *path)
-{
-	static char last[PATH_MAX];
-	char directory[PATH_MAX];
-	hint_directory(path, directory);
-	if (strcmp(directory, last) == 0)
-		return;
-	strcpy(last, directory);
-	hint_printf("to remove it, if no copy uses it: fcopy" GLUE "--clean" GLUE "%s",
-		    quoted(directory));
-}
-
-void hint_print_path(const struct fcopy_error *e)
-{
-	switch (e->advice) {
-	case FCOPY_ADVICE_REMOVE_PART:
-		hint_printf("remove or rename %s", part_escaped(e->path));
-		break;
-	case FCOPY_ADVICE_RESUME:
-		hint_printf(
-		    "use --resume (not --mirror) to continue that copy, or remove or rename %s",
-		    part_escaped(e->path));
-		break;
-	case FCOPY_ADVICE_REMOVE_FILE:
-	case FCOPY_ADVICE_REMOVE_TREE:
-		hint_printf("if no other machine is writing to it, remove it: rm" GLUE "%s%s",
-			    e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r" GLUE : "",
-			    quoted(e->path));
-		break;
-	case FCOPY_ADVICE_CLEAN: hint_clean(e->path); break;
-	case FCOPY_ADVICE_SHARDS: hint_shards("to start over", e->path); break;
-	default: break;
-	}
-}
-
 void hint_print(const struct fcopy_error *e)
 {
-	if (e->advice == FCOPY_ADVICE_NONE && hint_cause(e))
-		return;
-	if (hint_text(e->advice))
-		hint_advice(e->advice);
-	else
-		hint_print_path(e);
+	if (e->advice != FCOPY_ADVICE_NONE || !hint_cause(e))
+		hint_advice(e->advice, e->path);
 }

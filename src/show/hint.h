@@ -11,12 +11,13 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* say.c: as printf(3). A hint begins with "fcopy: hint: ", a note with "fcopy: "; on a terminal
- * they are broken into lines between words. A message, which also begins with "fcopy: ", is one
- * line. */
-void hint_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void note_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void message_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* say.c: as printf(3). A hint and a note are broken into lines between words on a terminal. A
+ * message is one line. */
+#define hint_printf(...)    say_line("fcopy: hint: ", true, __VA_ARGS__)
+#define note_printf(...)    say_line("fcopy: ", true, __VA_ARGS__)
+#define message_printf(...) say_line("fcopy: ", false, __VA_ARGS__)
+void say_line(const char *start, bool breaks, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void print_on(FILE *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define GLUE "\1" /* in their text: a space at which a line is not broken */
@@ -38,20 +39,19 @@ bool part_path(const char *dst, char part[PATH_MAX]);
 
 /* hint.c */
 
+#define HINT_SHARDS     "remove %s while no shard runs"
 #define HINT_WOULD_KEEP "use --resume to keep an unfinished copy"
 
 /* Hints propose nothing that is refused together with what this command line gives. */
 void hint_about(const struct cli *);
 /* What the user can do about an error, if there is anything. */
 void hint_print(const struct fcopy_error *);
-/* Its parts: one that needs no path, or NULL, and prints it; one that names the error's path; and
- * one that follows from the errno alone, if there is one. */
-const char *hint_text(enum fcopy_advice);
-void hint_advice(enum fcopy_advice);
-void hint_print_path(const struct fcopy_error *);
+/* Its parts: what the library advises about this path; and what follows from the errno alone, if
+ * there is something. */
+void hint_advice(enum fcopy_advice, const char *path);
 bool hint_cause(const struct fcopy_error *);
-/* PURPOSE, remove DST.fcopy-part. */
-void hint_shards(const char *purpose, const char *dst);
+/* Is there such a hint, and is it the same for all paths? */
+bool hint_is_general(enum fcopy_advice);
 /* SRC looks like the value of an option before it, and the failure comes from that. Returns whether
  * it is so. */
 bool hint_value(const struct cli *, const struct fcopy_error *);

@@ -59,31 +59,16 @@ const char *message_last_usage(void)
 	return usage_text;
 }
 
-static int print_usage_error(const char *dashes, const char *what, const char *reason, va_list args)
+int message_refuse(const char *dashes, const char *what, const char *reason, ...)
 {
+	va_list args;
+	va_start(args, reason);
 	int n = what ? snprintf(usage_text, sizeof(usage_text), "%s%s: ", dashes, what) : 0;
 	if (n >= 0 && (size_t)n < sizeof(usage_text))
 		vsnprintf(usage_text + n, sizeof(usage_text) - (size_t)n, reason, args);
+	va_end(args);
 	message_printf("%s", escaped(usage_text));
 	return EXIT_USAGE;
-}
-
-int message_usage(const char *what, const char *reason, ...)
-{
-	va_list args;
-	va_start(args, reason);
-	const int status = print_usage_error("", what, reason, args);
-	va_end(args);
-	return status;
-}
-
-int message_option(const char *name, const char *reason, ...)
-{
-	va_list args;
-	va_start(args, reason);
-	const int status = print_usage_error("--", name, reason, args);
-	va_end(args);
-	return status;
 }
 
 /* Warnings that come by the hundred: of each call and errno the first five are printed, then their

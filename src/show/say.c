@@ -45,7 +45,7 @@ static void release_names(void)
 	}
 }
 
-static void write_escaped(FILE *f, const char *text, char space)
+static void say_escaped(FILE *f, const char *text, char space)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
 		size_t length = utf8_length(c), n = length ? length : 1;
@@ -60,7 +60,7 @@ static void write_escaped(FILE *f, const char *text, char space)
 	}
 }
 
-static void write_quoted(FILE *f, const char *path, char space)
+static void say_quoted(FILE *f, const char *path, char space)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789/._-+,:=@%";
@@ -89,12 +89,12 @@ static void write_quoted(FILE *f, const char *path, char space)
 
 const char *escaped(const char *text)
 {
-	return keep_name(text, write_escaped);
+	return keep_name(text, say_escaped);
 }
 
 const char *quoted(const char *path)
 {
-	return keep_name(path, write_quoted);
+	return keep_name(path, say_quoted);
 }
 
 const char *error_words(const struct fcopy_error *e)
@@ -106,7 +106,7 @@ const char *error_words(const struct fcopy_error *e)
 
 void print_escaped(FILE *f, const char *text)
 {
-	write_escaped(f, text, ' ');
+	say_escaped(f, text, ' ');
 }
 
 /* A program that reads stderr gets whole lines. */
@@ -119,7 +119,8 @@ static size_t line_columns(void)
 }
 
 /* columns: of a line; 0: it is not broken. */
-static void say(FILE *f, const char *start, size_t columns, const char *format, va_list args)
+static void say_wrapped(FILE *f, const char *start, size_t columns, const char *format,
+			va_list args)
 {
 	char *text;
 	if (vasprintf(&text, format, args) >= 0) {
@@ -135,29 +136,11 @@ static void say(FILE *f, const char *start, size_t columns, const char *format, 
 	release_names();
 }
 
-void hint_printf(const char *format, ...)
+void say_line(const char *start, bool breaks, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	say(stderr, "fcopy: hint: ", line_columns(), format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
-void note_printf(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	say(stderr, "fcopy: ", line_columns(), format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
-void message_printf(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	say(stderr, "fcopy: ", 0, format, args);
+	say_wrapped(stderr, start, breaks ? line_columns() : 0, format, args);
 	va_end(args);
 	fputc('\n', stderr);
 }
@@ -166,7 +149,7 @@ void print_on(FILE *f, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	say(f, "", 0, format, args);
+	say_wrapped(f, "", 0, format, args);
 	va_end(args);
 }
 

@@ -17,10 +17,11 @@ void message_text(const struct fcopy_error *); /* without the hint */
 void message_failure(const struct fcopy_report *);
 /* `fcopy: warning: PATH: CALL: REASON`. */
 void message_warning(const struct fcopy_report *, const struct fcopy_error *);
-/* `fcopy: WHAT: REASON`. Returns EXIT_USAGE. */
-int message_usage(const char *what, const char *reason, ...) __attribute__((format(printf, 2, 3)));
-/* The same about --name. */
-int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
+/* `fcopy: WHAT: REASON`, and the same of --WHAT. what NULL: only the reason. Return EXIT_USAGE. */
+#define message_usage(...)  message_refuse("", __VA_ARGS__)
+#define message_option(...) message_refuse("--", __VA_ARGS__)
+int message_refuse(const char *dashes, const char *what, const char *reason, ...)
+    __attribute__((format(printf, 3, 4)));
 const char *message_last_usage(void); /* the text of the last usage error */
 
 /* tree_print.c: prints a failed entry. */

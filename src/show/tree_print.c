@@ -77,12 +77,12 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 			caused = true;
 		else if (e->advice == FCOPY_ADVICE_INTO)
 			ending_into(cli);
-		else if (hint_text(e->advice))
+		else if (hint_is_general(e->advice))
 			advices |= ADVICE(e->advice);
 		else if (e->advice == FCOPY_ADVICE_NONE)
 			caused = caused || hint_cause(e);
 		else
-			hint_print_path(e);
+			hint_advice(e->advice, e->path);
 	}
 	disk_full |= error_classify(e) == ERROR_FULL;
 	curable |= !hint_repeats(e);
@@ -232,19 +232,18 @@ static void print_stopped(const struct cli *cli)
 		note_printf("stopped");
 }
 
-/* "2,310", with what follows. before: what separates it from another count, or NULL for the first.
- */
+/* "2,310 after"; before: what separates it from another count. */
 static void print_number(const char *before, uint64_t n, const char *after)
 {
 	char digits[32];
 	const int length = snprintf(digits, sizeof(digits), "%" PRIu64, n);
-	fputs(before ? before : "", stderr);
+	fputs(before, stderr);
 	for (int i = 0; i < length; i++) {
 		if (i > 0 && (length - i) % 3 == 0)
 			fputc(',', stderr);
 		fputc(digits[i], stderr);
 	}
-	fputs(after, stderr);
+	fprintf(stderr, " %s", after);
 }
 
 /* What DST cannot store, or this user may not set, and was not compared. */
@@ -270,24 +269,27 @@ static void print_not_compared(unsigned attributes)
 /* Of a mirror or a snapshot, a merge that leaves entries alone, or a dry run. */
 static void print_counts(const struct cli *cli, const struct fcopy_tree_report *r)
 {
-	const uint64_t *n = r->count;
-	const bool dry = cli->tree.dry_run;
+	const struct fcopy_tree_options *t = &cli->tree;
+	const uint64_t *n = r->count, links = n[FCOPY_COUNT_HARD_LINKS];
+	const bool dry = t->dry_run;
+	const struct {
+		uint64_t n;
+		bool always; /* also 0 */
+		const char *before, *done, *would;
+	} rows[] = {
+	    {outcome_sum(n, SUM_NAMES) - links, true, "", "copied", "would be copied"},
+	    {n[FCOPY_COUNT_UNCHANGED], t->update || t->delete_extra, ", ", "unchanged",
+	     "unchanged"},
+	    {n[FCOPY_COUNT_REPAIRED], false, " (attributes of ", "repaired)", "would be repaired)"},
+	    {links, t->link_dest, ", ", "linked", "would be linked"},
+	    {n[FCOPY_COUNT_DELETED], t->delete_extra, ", ", "removed", "would be removed"},
+	    {n[FCOPY_COUNT_SKIPPED], false, ", ", "skipped", "skipped"},
+	    {n[FCOPY_COUNT_FAILED], false, ", ", "failed", "failed"},
+	};
 	fputs(dry ? "fcopy: dry run: " : "fcopy: ", stderr);
-	print_number(NULL, outcome_sum(n, SUM_NAMES) - n[FCOPY_COUNT_HARD_LINKS],
-		     dry ? " would be copied" : " copied");
-	if (cli->tree.update || cli->tree.delete_extra || n[FCOPY_COUNT_UNCHANGED] > 0)
-		print_number(", ", n[FCOPY_COUNT_UNCHANGED], " unchanged");
-	if (n[FCOPY_COUNT_REPAIRED] > 0)
-		print_number(" (attributes of ", n[FCOPY_COUNT_REPAIRED],
-			     dry ? " would be repaired)" : " repaired)");
-	if (cli->tree.link_dest || n[FCOPY_COUNT_HARD_LINKS] > 0)
-		print_number(", ", n[FCOPY_COUNT_HARD_LINKS], dry ? " would be linked" : " linked");
-	if (cli->tree.delete_extra)
-		print_number(", ", n[FCOPY_COUNT_DELETED], dry ? " would be removed" : " removed");
-	if (n[FCOPY_COUNT_SKIPPED] > 0)
-		print_number(", ", n[FCOPY_COUNT_SKIPPED], " skipped");
-	if (n[FCOPY_COUNT_FAILED] > 0)
-		print_number(", ", n[FCOPY_COUNT_FAILED], " failed");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (rows[i].always || rows[i].n > 0)
+			print_number(rows[i].before, rows[i].n, dry ? rows[i].would : rows[i].done);
 	print_not_compared(r->not_compared);
 	fputc('\n', stderr);
 }
@@ -312,7 +314,7 @@ static bool prints_counts(const struct cli *cli)
 }
 
 /* With -vv. A single file, and a tree of one, have no pool of threads. */
-static void print_threads(const struct fcopy_tree_report *r)
+static void tree_print_threads(const struct fcopy_tree_report *r)
 {
 	if (r->threads_most == 0)
 		return;
@@ -354,7 +356,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 	}
 	for (int i = 0; i < 64; i++)
 		if (advices & ADVICE(i) && !(parts && i == FCOPY_ADVICE_AUTO))
-			hint_advice((enum fcopy_advice)i);
+			hint_advice((enum fcopy_advice)i, NULL);
 	if (parts)
 		print_hint(cli, failed);
 	else if (removed)
@@ -387,7 +389,7 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	if (prints_counts(cli))
 		print_counts(cli, report);
 	if (v->steps && v->counts)
-		print_threads(report);
+		tree_print_threads(report);
 	if (v->all && cli->copy.shard.count > 0 && report->error.err == 0) {
 		print_on(ending_list(cli), "%s: %s\n", escaped(report->dst),
 			 report->committed ? "committed" : ENDING_NOT_COMMITTED);
