@@ -112,7 +112,7 @@ static double median_time(const struct contender *c, unsigned runs, size_t field
 	return runs % 2 ? value[runs / 2] : (value[runs / 2 - 1] + value[runs / 2]) / 2;
 }
 
-static void summarize(struct contender *c, unsigned runs)
+static void benchmark_summarize(struct contender *c, unsigned runs)
 {
 	double value[BENCHMARK_RUNS_MAX] = {0};
 	c->median.user = median_time(c, runs, offsetof(struct seconds, user), value);
@@ -130,7 +130,7 @@ static size_t common_divisor(size_t a, size_t b)
 /* Steps of this width visit each of n in turn. Each round but the last takes another width, because
  * the mode that ran just before helps or harms the next one (after direct, no memory is warm).
  */
-static size_t stride(size_t n, unsigned round)
+static size_t benchmark_stride(size_t n, unsigned round)
 {
 	size_t width = 1;
 	while (round-- > 0)
@@ -147,14 +147,14 @@ static int run_rounds(struct benchmark *all, struct fcopy_report *report)
 	for (int round = -1; round < (int)all->runs; round++)
 		for (size_t i = 0; i < n; i++) {
 			bool last = round == (int)all->runs - 1;
-			size_t width = stride(n, (all->runs - 1 - (unsigned)round) % n);
+			size_t width = benchmark_stride(n, (all->runs - 1 - (unsigned)round) % n);
 			struct contender *c = &all->contender[(i * width + last) % n];
 			if (contender_ran(c) && run_once(all, c, round, report) < 0)
 				return -1;
 			if (!last)
 				continue;
 			if (contender_ran(c))
-				summarize(c, all->runs);
+				benchmark_summarize(c, all->runs);
 			if (all->cli->voice.tables) {
 				show_run(all->cli, 0, NULL);
 				benchmark_row(all, c);

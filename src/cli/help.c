@@ -102,7 +102,7 @@ static void add_help(const struct option_row *row, const char *help, struct text
 	text_add(t, modes + 1);
 }
 
-static void print_row(const struct option_row *row, const char *words)
+static void help_print_row(const struct option_row *row, const char *words)
 {
 	char left[64];
 	struct text help = {0};
@@ -146,9 +146,9 @@ void help_print(bool brief)
 		print_modes();
 	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
 		if (!brief)
-			print_row(row, row->help);
+			help_print_row(row, row->help);
 		else if (row->brief)
-			print_row(row, row->brief);
+			help_print_row(row, row->brief);
 	if (!brief) {
 		putchar('\n');
 		print_words();

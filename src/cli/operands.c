@@ -193,7 +193,7 @@ static bool is_directory(const char *mode)
 
 /* As cp, which knows no streams: a file may have such a name. An absolute path, such as /dev/stdin,
  * names the same for both. Returns false if there is no memory. */
-static bool name_file(char **operand)
+static bool operands_name_file(char **operand)
 {
 	if ((*operand)[0] == '/' ||
 	    fcopy_operand_kind(*operand, STDIN_FILENO, NULL) == FCOPY_KIND_PATH)
@@ -204,10 +204,10 @@ static bool name_file(char **operand)
 static int name_files(struct cli *cli, int n, char **operand)
 {
 	char *target = (char *)cli->target;
-	bool named = !target || name_file(&target);
+	bool named = !target || operands_name_file(&target);
 	cli->target = target;
 	for (int i = 0; i < n && named; i++)
-		named = name_file(&operand[i]);
+		named = operands_name_file(&operand[i]);
 	return named ? EXIT_DONE : message_usage(NULL, "out of memory");
 }
 

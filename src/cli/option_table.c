@@ -11,7 +11,7 @@
 
 #define FIELD(name) .field = offsetof(struct cli, name)
 
-static void *field(struct cli *cli, const struct option_row *row)
+static void *option_field(struct cli *cli, const struct option_row *row)
 {
 	return (char *)cli + row->field;
 }
@@ -19,7 +19,7 @@ static void *field(struct cli *cli, const struct option_row *row)
 static int set_flag(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
-	*(bool *)field(cli, row) = true;
+	*(bool *)option_field(cli, row) = true;
 	return EXIT_DONE;
 }
 
@@ -33,7 +33,7 @@ static int set_replacing(struct cli *cli, const struct option_row *row, const ch
 static int set_count(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
-	++*(unsigned *)field(cli, row);
+	++*(unsigned *)option_field(cli, row);
 	return EXIT_DONE;
 }
 
@@ -41,7 +41,7 @@ static int set_string(struct cli *cli, const struct option_row *row, const char 
 {
 	if (!value[0])
 		return message_option(row->name, "invalid value '' (empty)");
-	*(const char **)field(cli, row) = value;
+	*(const char **)option_field(cli, row) = value;
 	return EXIT_DONE;
 }
 
@@ -119,7 +119,7 @@ static int set_when(struct cli *cli, const struct option_row *row, const char *v
 {
 	const struct option_word *w = parse_word(row, value ? value : "always");
 	if (w)
-		*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)w->value;
+		*(enum fcopy_when *)option_field(cli, row) = (enum fcopy_when)w->value;
 	return w ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -129,7 +129,7 @@ static int set_size(struct cli *cli, const struct option_row *row, const char *v
 	if (!size_parse(value, &size) || size < row->min)
 		return message_option(row->name,
 				      "invalid size '%s' (minimum 1; such as 8192 or 64K)", value);
-	*(uint64_t *)field(cli, row) = size;
+	*(uint64_t *)option_field(cli, row) = size;
 	return EXIT_DONE;
 }
 
@@ -149,7 +149,7 @@ static int set_number(struct cli *cli, const struct option_row *row, const char 
 	if (*end || value[0] < '0' || value[0] > '9' || n < row->min || n > row->max)
 		return message_option(row->name, "invalid number '%s' (%d to %d)", value,
 				      (int)row->min, (int)row->max);
-	*(unsigned *)field(cli, row) = (unsigned)n;
+	*(unsigned *)option_field(cli, row) = (unsigned)n;
 	return EXIT_DONE;
 }
 

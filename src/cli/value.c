@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The factor that a suffix stands for; 0: not a suffix. */
-static uint64_t factor(const char *suffix)
+static uint64_t value_factor(const char *suffix)
 {
 	static const char letters[] = "KMGTPE";
 	uint64_t f = 1;
@@ -34,7 +34,7 @@ bool size_parse(const char *text, uint64_t *size)
 		return false;
 	errno = 0;
 	unsigned long long n = strtoull(text, &end, 10);
-	uint64_t f = factor(end);
+	uint64_t f = value_factor(end);
 	if (errno || f == 0 || n > UINT64_MAX / f)
 		return false;
 	*size = n * f;

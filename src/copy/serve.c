@@ -81,7 +81,7 @@ static void count_clients(struct service *s, int change)
 }
 
 /* One client at a time is shown. */
-static struct fcopy_progress *watch(struct service *s)
+static struct fcopy_progress *serve_progress(struct service *s)
 {
 	pthread_mutex_lock(&s->lock);
 	struct fcopy_progress *p = s->once && !s->watched ? s->options->progress : NULL;
@@ -118,7 +118,7 @@ static void serve_request(struct client *k)
 	int r = c->dst.ops->answer(&c->dst, &offer, &d, error);
 	k->report.http = d.http;
 	if (r > 0) {
-		k->options.progress = watch(s);
+		k->options.progress = serve_progress(s);
 		c->exact = true;
 		c->first = d.first;
 		c->last = d.last;
@@ -279,8 +279,8 @@ static void close_files(struct service *s, size_t n)
 }
 
 /* The name in the URL. Two files cannot have one. */
-static int name_file(struct service *s, size_t i, const struct operand *src,
-		     struct fcopy_error *error)
+static int serve_name_file(struct service *s, size_t i, const struct operand *src,
+			   struct fcopy_error *error)
 {
 	s->name[i] = src->path + src->start;
 	for (size_t j = 0; j < i; j++)
@@ -320,7 +320,7 @@ static int open_service(struct service *s, const char *const *src, struct operan
 	for (; r == 0 && n < s->count; n += r == 0) {
 		operand_find_source(&from, src[n], true);
 		r = open_file(s, &from, dst, &s->file[n], report);
-		if (r == 0 && (r = name_file(s, n, &from, &report->error)) < 0)
+		if (r == 0 && (r = serve_name_file(s, n, &from, &report->error)) < 0)
 			s->file[n].ops->abort(&s->file[n]);
 	}
 	if (r == 0) {

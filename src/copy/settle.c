@@ -273,7 +273,7 @@ int copy_hold(const struct copy *c)
 }
 
 /* Not what the kernel has cached. */
-static bool has_changed(int held, const struct timespec *stored)
+static bool settle_time_changed(int held, const struct timespec *stored)
 {
 	struct statx now;
 	if (statx(held, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME, &now) < 0)
@@ -284,11 +284,11 @@ static bool has_changed(int held, const struct timespec *stored)
 /* close(2) does not wait until a FUSE server has released the file. */
 static bool wait_for_change(int held, const struct timespec *stored, int most_ms)
 {
-	bool changed = has_changed(held, stored);
+	bool changed = settle_time_changed(held, stored);
 	for (int ms = 1, waited = 0; !changed && waited < most_ms; waited += ms, ms *= 2) {
 		nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L},
 			  NULL);
-		changed = has_changed(held, stored);
+		changed = settle_time_changed(held, stored);
 	}
 	return changed;
 }
@@ -322,7 +322,7 @@ int copy_look_again(struct copy *c, int held, int committed)
 		int set = io_set_times(held, times) < 0 ? errno : 0;
 		if (set)
 			error_call(&e, "utimensat", c->dst.path, set);
-		else if (has_changed(held, &stored->st_mtim))
+		else if (settle_time_changed(held, &stored->st_mtim))
 			set = is_equal(c, held)
 				  ? 0
 				  : -attributes_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);

@@ -101,7 +101,7 @@ void benchmark_head(const struct benchmark *all)
 	fflush(stdout);
 }
 
-static uint64_t microseconds(double seconds)
+static uint64_t benchmark_microseconds(double seconds)
 {
 	return (uint64_t)(seconds * 1e6 + 0.5);
 }
@@ -109,18 +109,18 @@ static uint64_t microseconds(double seconds)
 static void benchmark_add_time(struct text *t, double seconds, size_t width)
 {
 	size_t start = t->length;
-	text_duration_brief(t, microseconds(seconds));
+	text_duration_brief(t, benchmark_microseconds(seconds));
 	text_align(t, start, width);
 }
 
 /* Both in the unit of the median: "580-620". */
 static void add_range(struct text *t, const struct contender *c, size_t width)
 {
-	uint64_t scale = microseconds(c->median.real);
+	uint64_t scale = benchmark_microseconds(c->median.real);
 	size_t start = t->length;
-	text_duration_in_unit(t, microseconds(c->fastest), scale);
+	text_duration_in_unit(t, benchmark_microseconds(c->fastest), scale);
 	text_add(t, "-");
-	text_duration_in_unit(t, microseconds(c->slowest), scale);
+	text_duration_in_unit(t, benchmark_microseconds(c->slowest), scale);
 	text_align(t, start, width);
 }
 
@@ -184,7 +184,7 @@ static void print_winner(const struct benchmark *all)
 	for (size_t i = 0; i < all->contenders; i++)
 		others += contender_overlaps(&all->contender[i], best);
 	if (others <= 1) {
-		text_duration_brief(&t, microseconds(best->median.real));
+		text_duration_brief(&t, benchmark_microseconds(best->median.real));
 		printf("Fastest: %d %s, %s\n", best->mode->number, best->mode->name, t.at);
 		return;
 	}

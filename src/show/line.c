@@ -44,7 +44,7 @@ static uint64_t line_percent(const struct line *l)
 					   : l->bytes * 100 / l->total;
 }
 
-static void write_time(const struct line *l, struct text *t)
+static void line_write_time(const struct line *l, struct text *t)
 {
 	if (l->stalled > 0) {
 		text_add(t, "stalled ");
@@ -57,7 +57,7 @@ static void write_time(const struct line *l, struct text *t)
 	}
 }
 
-static void write_fields(struct layout *o)
+static void line_write_fields(struct layout *o)
 {
 	const struct line *l = o->line;
 	struct text *f = o->field;
@@ -91,7 +91,7 @@ static void write_fields(struct layout *o)
 		text_add(&f[SPEED], "/s");
 		text_align(&f[SPEED], 0, l->ended || o->width == LINE_PLAIN ? 0 : 9);
 	}
-	write_time(l, &f[TIME]);
+	line_write_time(l, &f[TIME]);
 	for (int i = 0; i < FIELDS; i++)
 		o->columns[i] = f[i].length;
 }
@@ -164,7 +164,7 @@ void line_lay_out(const struct line *l, size_t width, struct text *t)
 {
 	struct layout o = {.line = l, .width = width, .gap = width < NARROW ? 1 : 2};
 	const size_t start = t->length;
-	write_fields(&o);
+	line_write_fields(&o);
 	for (size_t i = 0; i < sizeof(by_importance) / sizeof(*by_importance); i++) {
 		enum field f = by_importance[i];
 		if (f == NAME)

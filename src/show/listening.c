@@ -28,7 +28,7 @@ static bool is_any_address(const char *address)
 }
 
 /* The address that a client can use: for a wildcard address the name of this host. */
-static const char *reachable(const char *address)
+static const char *listening_reachable(const char *address)
 {
 	char host[256] = "", operand[256 + 64];
 	bool named = is_any_address(address) && gethostname(host, sizeof(host) - 1) == 0;
@@ -65,7 +65,8 @@ static void print_receive(const struct cli *cli, uint64_t bytes, const char *add
 	if (bytes > 0)
 		snprintf(size, sizeof(size), "--size=%" PRIu64 " %s", bytes,
 			 o->strict ? "--strict " : "");
-	message_printf("receive it with: fcopy %s%s %s%s", size, reachable(address), before, name);
+	message_printf("receive it with: fcopy %s%s %s%s", size, listening_reachable(address),
+		       before, name);
 }
 
 #define URLS_MAX 8
@@ -168,7 +169,8 @@ void listening_print(const struct cli *cli, const struct fcopy_event *event)
 		if (receives && cli_is_http(cli->src, STDIN_FILENO))
 			print_urls(event->text, NULL);
 		else if (event->text[0] && receives)
-			message_printf("send it with: fcopy FILE %s", reachable(event->text));
+			message_printf("send it with: fcopy FILE %s",
+				       listening_reachable(event->text));
 		else if (event->text[0])
 			print_receive(cli, event->report->expected, event->text, "", "FILE");
 	}

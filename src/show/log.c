@@ -22,7 +22,7 @@ static struct {
 } out = {.file = {.option = "log-file", .dir = -1}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Local time, with the difference to UTC: RFC 3339. */
-static void write_time(time_t at)
+static void log_write_time(time_t at)
 {
 	struct tm tm;
 	char text[40];
@@ -33,11 +33,11 @@ static void write_time(time_t at)
 }
 
 /* The first line comes only when the library has not refused the file as an operand. */
-static void begin_line(void)
+static void log_begin_line(void)
 {
 	pthread_mutex_lock(&out.lock);
 	if (out.argc > 0) {
-		write_time(out.start);
+		log_write_time(out.start);
 		fputs("start:", out.file.f);
 		for (int i = 0; i < out.argc; i++) {
 			fputc(' ', out.file.f);
@@ -46,11 +46,11 @@ static void begin_line(void)
 		fputc('\n', out.file.f);
 		out.argc = 0;
 	}
-	write_time(time(NULL));
+	log_write_time(time(NULL));
 }
 
 /* Lines reach the file within a second if others follow. */
-static void end_line(bool last)
+static void log_end_line(bool last)
 {
 	time_t now = time(NULL);
 	fputc('\n', out.file.f);
@@ -80,18 +80,18 @@ static int log_open(struct cli *cli, const struct command_line *line)
 /* what: before it. */
 static void add_error(const char *what, const struct fcopy_error *e)
 {
-	begin_line();
+	log_begin_line();
 	print_on(out.file.f, "%s%s", what, error_words(e));
-	end_line(false);
+	log_end_line(false);
 }
 
 /* A copy that failed. */
 static void add_kept(const char *dst, bool existed, const char *part)
 {
-	begin_line();
+	log_begin_line();
 	print_on(out.file.f, "%s: %s; kept as %s", escaped(dst),
 		 existed ? "unchanged" : "not created", escaped(part));
-	end_line(false);
+	log_end_line(false);
 }
 
 /* Entries that -v lists, warnings, failures, and what is kept of a SRC. */
@@ -106,12 +106,12 @@ static void log_event(const struct cli *cli, const struct fcopy_event *event)
 		add_kept(o->dst ? o->dst : o->src, o->existed, o->part);
 	if (event->kind != FCOPY_EVENT_ENTRY || !entry_is_listed(cli, event->entry))
 		return;
-	begin_line();
+	log_begin_line();
 	entry_list(cli, event->entry, out.file.f);
-	end_line(false);
+	log_end_line(false);
 }
 
-static void add_file(const struct summary *o)
+static void log_add_file(const struct summary *o)
 {
 	const struct fcopy_report *r = o->report;
 	char part[PATH_MAX];
@@ -121,9 +121,9 @@ static void add_file(const struct summary *o)
 			add_kept(r->dst, r->existed, part);
 		return;
 	}
-	begin_line();
+	log_begin_line();
 	ending_summary(o->cli, r, out.file.f);
-	end_line(false);
+	log_end_line(false);
 }
 
 static void log_end(const struct summary *o)
@@ -131,8 +131,8 @@ static void log_end(const struct summary *o)
 	if (o->usage_error)
 		return;
 	if (!o->tree)
-		add_file(o);
-	begin_line();
+		log_add_file(o);
+	log_begin_line();
 	fputs("end: ", out.file.f);
 	if (o->signal)
 		fprintf(out.file.f, "stopped by SIG%s", signals_name(o->signal));
@@ -142,7 +142,7 @@ static void log_end(const struct summary *o)
 		fprintf(out.file.f, ", %" PRIu64 " entries, %" PRIu64 " failed",
 			tree_entries(o->tree), o->tree->count[FCOPY_COUNT_FAILED]);
 	fprintf(out.file.f, ", %s", amount(o->report->bytes).text);
-	end_line(true);
+	log_end_line(true);
 }
 
 struct sink log_sink = {.option = "log-file",

@@ -105,7 +105,7 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	}
 }
 
-static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
+static bool people_wants(const struct cli *cli, enum fcopy_event_kind kind)
 {
 	switch (kind) {
 	case FCOPY_EVENT_WARNING:
@@ -152,7 +152,7 @@ static void people_begin(struct cli *cli)
 
 static void people_event(const struct cli *cli, const struct fcopy_event *event)
 {
-	if (!is_wanted(cli, event->kind) ||
+	if (!people_wants(cli, event->kind) ||
 	    (event->kind == FCOPY_EVENT_WARNING && !flood_passes(cli, event->error)))
 		return;
 	begin_messages();

@@ -87,7 +87,7 @@ static struct line read_counters(void)
 	return l;
 }
 
-static void draw(struct line *l, bool last)
+static void progress_draw(struct line *l, bool last)
 {
 	struct text t = {0};
 	if (!terminal_foreground(STDERR_FILENO))
@@ -176,7 +176,7 @@ static void *watch_progress(void *unused)
 		use_file(&l);
 		hint_size(&l);
 		if (!is_repeated_wait(&l))
-			draw(&l, false);
+			progress_draw(&l, false);
 		wait_ms(status.terminal ? TICK_MS : PLAIN_MS);
 	}
 	pthread_mutex_unlock(&status.lock);
@@ -289,5 +289,5 @@ void progress_stop(const struct fcopy_report *report)
 	if (report->error.err != 0)
 		erase_line(); /* messages say how it ended */
 	else if (status.shown || status.cli->progress || (status.used && !status.terminal))
-		draw(&l, true);
+		progress_draw(&l, true);
 }

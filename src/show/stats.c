@@ -35,7 +35,7 @@ static struct text rate_words(uint64_t bytes, double seconds)
 	return t;
 }
 
-static void print_row(const char *label, const char *value, const char *more, FILE *f)
+static void stats_print_row(const char *label, const char *value, const char *more, FILE *f)
 {
 	fprintf(f, "%-*s%*s%s\n", LABEL, label, VALUE, value, more);
 }
@@ -52,7 +52,7 @@ static void print_size(const char *label, uint64_t bytes, const char *note, FILE
 /* moved: bytes that took this time; 0: prints no rate. */
 static void print_time(const char *label, double seconds, uint64_t moved, FILE *f)
 {
-	print_row(label, time_words(seconds).at, rate_words(moved, seconds).at, f);
+	stats_print_row(label, time_words(seconds).at, rate_words(moved, seconds).at, f);
 }
 
 /* The parts of the real time. Without --verify, only the part that is resumed is compared. */
@@ -117,11 +117,11 @@ static void print_resource_usage(const struct usage *u, FILE *f)
 		u->voluntary, u->involuntary);
 	fprintf(f, "%-*s%*ld minor, %ld major\n", LABEL, "page faults", VALUE, u->minor_faults,
 		u->major_faults);
-	print_row("peak memory", amount(usage_peak_memory()).text, "", f);
+	stats_print_row("peak memory", amount(usage_peak_memory()).text, "", f);
 }
 
 /* A single file, and a tree of one, have no pool of threads. */
-static void print_threads(const struct fcopy_tree_report *r, FILE *f)
+static void stats_print_threads(const struct fcopy_tree_report *r, FILE *f)
 {
 	if (r->threads_most == 0)
 		return;
@@ -143,7 +143,7 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 			fprintf(f, "%s%-*s%*" PRIu64 "\n", part ? "  " : "", LABEL - 2 * part,
 				row[i].label, VALUE, r->count[i]);
 	}
-	print_threads(r, f);
+	stats_print_threads(r, f);
 }
 
 void stats_print(const struct summary *o, FILE *f)
