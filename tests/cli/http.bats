@@ -611,7 +611,7 @@ sender() {
 	python3 - "$port" <<-'END'
 	import socket, sys
 	s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60)
-	s.sendall(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+	s.sendall(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n", socket.MSG_MORE) # one packet with its end
 	s.shutdown(socket.SHUT_WR)
 	while s.recv(65536): pass
 	END
