@@ -305,8 +305,10 @@ static bool decide_existing(struct question *q)
 	const struct fcopy_tree_options *o = q->o;
 	q->replaces = decide_replaces(o);
 	q->removes = decide_removes(q->g, o);
+	if ((o->update || q->removes) && decide_update(q))
+		return true;
 	q->changed = decide_changed(q->g, f, o);
-	if (((o->update || q->removes) && decide_update(q)) || decide_output(q))
+	if (decide_output(q))
 		return true;
 	if (!q->d.clears && (S_ISDIR(f->src.st_mode) || decide_kind(q)))
 		return true;

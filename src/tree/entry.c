@@ -382,6 +382,7 @@ struct outcome entry_copy(struct worker *w, const struct entry *e)
 		o.stage = OUTCOME_NONE; /* those that copy it report it */
 	if (o.stage == OUTCOME_FINAL)
 		report_outcome(w, e, &o);
-	entry_copy_waiting(w, e, waits);
+	if (waits)
+		entry_copy_waiting(w, e, waits);
 	return o;
 }

@@ -46,7 +46,7 @@ unsigned pool_idle(const struct tree *t)
 
 unsigned pool_unserved(const struct tree *t)
 {
-	const unsigned idle = pool_idle(t);
+	const unsigned idle = __atomic_load_n(&t->pool.idle, __ATOMIC_RELAXED);
 	if (idle == 0)
 		return 0;
 	const size_t used = __atomic_load_n(&t->pool.used, __ATOMIC_RELAXED);

@@ -197,7 +197,8 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 		return false;
 	const unsigned preserve = equal_preserves(&w->tree->known.equal, e->dir->dst, &src, dst,
 						  o->copy.preserve);
-	if (!equal_stats(&w->tree->known.equal, &src, e->dir->dst, dst, preserve))
+	if (!equal_stats(&w->tree->known.equal, &src, e->dir->dst, dst,
+			 preserve & ~(unsigned)FCOPY_ATTR_TIMESTAMPS)) /* these are equal */
 		return false;
 	if (preserve & (FCOPY_ATTR_XATTR | FCOPY_ATTR_MODE) &&
 	    !(xattr_lacks(e->dir->src, e->name, e->follow) &&
