@@ -22,7 +22,9 @@ enum flushing {
 
 /* What is true of one SRC and of the place that its copy gets. It is known before the first entry
  * is copied, and does not change while SRC is walked. What is done with an entry follows from these
- * members, not from the way in which the copy was begun. */
+ * members, not from the way in which the copy was begun. Exactly one of fresh, journal and foreign
+ * holds; lists, share and separate are of shards, and only with fresh; exclusive only with fresh,
+ * too, and single and fixed_modes only with foreign. */
 struct ground {
 	bool fresh;     /* most names are absent: each is created first, with O_EXCL */
 	bool exclusive; /* ... and no earlier attempt has made one: a name that exists is that of
@@ -94,6 +96,7 @@ enum act {
 	ACT_REFUSE
 };
 
+/* Only the members that are listed for the act mean something. */
 struct decision {
 	enum act act;
 	/* Of ACT_MAKE: */

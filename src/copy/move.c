@@ -294,8 +294,8 @@ static void notify_trial(const struct copy *c, unsigned threads)
 
 /* A piece took so many seconds: what follows from that. Starts writeback of what is complete while
  * the rest is copied; sync_file_range(2) leaves an error to fsync. */
-static int end_piece(struct copy *c, const struct transfer *t, const struct move *m, off_t from,
-		     double seconds)
+static int move_end_piece(struct copy *c, const struct transfer *t, const struct move *m,
+			  off_t from, double seconds)
 {
 	const off_t bytes = t->offset - from;
 	const unsigned threads = c->seen.threads;
@@ -338,7 +338,7 @@ int move_range(struct copy *c, struct transfer *t, off_t end, bool rest)
 		to = from + m.size;
 		r = move_once(c, t, &m);
 		if (m.piece) {
-			int ended = end_piece(c, t, &m, from, io_now() - began);
+			int ended = move_end_piece(c, t, &m, from, io_now() - began);
 			r = r == 0 ? ended : r;
 		}
 		if (r == RESULT_NEXT && m.kind == MOVER_MODE)

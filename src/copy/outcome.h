@@ -41,14 +41,14 @@ void outcome_count(const struct outcome *, uint64_t count[FCOPY_COUNTS]);
 /* Sums of counts. */
 enum sum {
 	SUM_NAMES = 1 << 0,     /* names that the run made or replaced, but no directories */
-	SUM_UNFLUSHED = 1 << 1, /* of these: without a flush, which a file gets from its endpoint */
+	SUM_FLUSH_DUE = 1 << 1, /* of these: without a flush, which a file gets from its endpoint */
 	SUM_SETTLED = 1 << 2,   /* entries, but no directories, that are in DST as they should be */
 	SUM_CHANGES = 1 << 3,   /* what the run made, repaired or removed */
 	SUM_HELD = 1 << 4,      /* what an unfinished copy consists of */
 };
 
 #define SUMS_OF_NEW   (SUM_NAMES | SUM_SETTLED | SUM_CHANGES | SUM_HELD)
-#define SUMS_OF_OTHER (SUMS_OF_NEW | SUM_UNFLUSHED)
+#define SUMS_OF_OTHER (SUMS_OF_NEW | SUM_FLUSH_DUE)
 
 /* clang-format off */
 /* X(FCOPY_COUNT_…, its key, its label, FCOPY_UNIT_…, the sums that it is part of) */

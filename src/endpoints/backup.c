@@ -130,7 +130,7 @@ static int is_needed(const struct backup *b, int dir, const char *as)
 
 /* Gives the entry its own name back if it lacks it. Returns 0 if it has it; 1 if the backup has to
  * stay; or -errno if that cannot be seen. */
-static int give_back(const struct backup *b, int dir, const char *as)
+static int backup_give_back(const struct backup *b, int dir, const char *as)
 {
 	if (b->stage == BACKUP_MOVED)
 		return private_rename(dir, b->name, dir, as) != 0;
@@ -141,7 +141,7 @@ static int give_back(const struct backup *b, int dir, const char *as)
 
 void backup_end(struct backup *b, int dir, const char *as, bool made)
 {
-	const int needed = made ? 1 : give_back(b, dir, as);
+	const int needed = made ? 1 : backup_give_back(b, dir, as);
 	const bool back = needed == 0;
 	if (needed < 0 && b->older[0]) { /* nothing that may be the only one goes */
 		b->left = -needed;

@@ -22,13 +22,13 @@ static void file_drop(struct endpoint *e)
 	close_directory(f);
 }
 
-static void file_abort(struct endpoint *e)
+static void destination_abort(struct endpoint *e)
 {
 	file_drop(e);
 	place_close(&file_of(e)->place);
 }
 
-static int file_commit(struct endpoint *e, struct fcopy_error *error)
+static int destination_commit(struct endpoint *e, struct fcopy_error *error)
 {
 	struct file *f = file_of(e);
 	const bool invisible = HOW_IS(&f->slot, HOW_INVISIBLE);
@@ -57,21 +57,21 @@ static int file_commit(struct endpoint *e, struct fcopy_error *error)
 	return 0;
 }
 
-static bool file_leaves_name(const struct endpoint *e, int *dir)
+static bool destination_leaves_name(const struct endpoint *e, int *dir)
 {
 	*dir = file_of(e)->place.dir;
 	return HOW_IS(&file_of(e)->slot, HOW(RENAME) | HOW(PART));
 }
 
 static const struct endpoint_ops file_ops = {.finish = replace_finish,
-					     .commit = file_commit,
-					     .abort = file_abort,
+					     .commit = destination_commit,
+					     .abort = destination_abort,
 					     .begin_partial = partial_begin,
 					     .note_partial = partial_note,
 					     .keep_partial = partial_keep,
 					     .release_blocks = in_place_release_blocks,
 					     .start_over = in_place_start_over,
-					     .leaves_name = file_leaves_name};
+					     .leaves_name = destination_leaves_name};
 
 int destination_create(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
 		       struct fcopy_error *error)
@@ -123,7 +123,7 @@ static int check_links(const struct endpoint *e, struct fcopy_error *error)
 }
 
 /* Refuses the chosen way before the first change if it is certain to fail. */
-static int file_check(struct endpoint *e, struct fcopy_error *error)
+static int destination_check(struct endpoint *e, struct fcopy_error *error)
 {
 	const struct slot *s = &file_of(e)->slot;
 	const bool replaces = HOW_IS(s, HOW_INVISIBLE);
@@ -216,7 +216,7 @@ static int file_open(struct endpoint *e, const struct endpoint *src, struct fcop
 	const bool checks = !file_is_shard(e);
 	int r;
 	do {
-		r = checks ? file_check(e, error) : 0;
+		r = checks ? destination_check(e, error) : 0;
 		while (r == 0 && (r = file_open_chosen(e, src, error)) == RESULT_UNFIT &&
 		       file_choose_another(e, r, error))
 			r = 0;
@@ -315,7 +315,7 @@ int destination_rehearse(const struct place *p, const char *path, const struct s
 	int r;
 	file_choose(e, p, path, options, flags);
 	do
-		r = file_check(e, error);
+		r = destination_check(e, error);
 	while (r < 0 && file_choose_another(e, r, error));
 	return r < 0 ? r : rehearse_chosen(e, src, error);
 }

@@ -354,7 +354,7 @@ static const char *part_lacks(const struct endpoint *e)
 
 /* HOW_RENAME. Where the file could not be renamed, a new one can be created under its final name.
  * An old file stays until the commit, so it cannot be replaced then. */
-static int create_named(struct endpoint *e, mode_t mode, struct fcopy_error *error)
+static int replace_create_named(struct endpoint *e, mode_t mode, struct fcopy_error *error)
 {
 	struct failure fail;
 	const bool exists = file_of(e)->place.exists;
@@ -396,7 +396,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src, struct
 	case HOW_LINK:
 		r = temporary_create(e, exists ? old_mode(e) : mode, &fail);
 		return r < 0 ? replace_fail(e, &fail, r, error) : r;
-	default: return create_named(e, exists ? old_mode(e) : mode, error);
+	default: return replace_create_named(e, exists ? old_mode(e) : mode, error);
 	}
 }
 

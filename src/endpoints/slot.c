@@ -274,7 +274,7 @@ static bool is_ours(struct slot *s, int dir, const char *as)
 }
 
 /* HOW_SWAP: gives the old entry its name back. */
-static void give_back(struct slot *s, int dir, const char *as)
+static void slot_give_back(struct slot *s, int dir, const char *as)
 {
 	if (s->name[0] && s->stage != SLOT_NAMED)
 		(void)exchange_move(dir, s->name, dir, as);
@@ -291,7 +291,7 @@ static void drop_visible(struct slot *s, int dir, const char *as)
 	if (ours && unlinkat(dir, as, 0) < 0 && !s->is.file && errno == EISDIR)
 		unlinkat(dir, as, AT_REMOVEDIR);
 	if (s->how == HOW_SWAP)
-		give_back(s, dir, as);
+		slot_give_back(s, dir, as);
 }
 
 void slot_drop(struct slot *s, int dir, const char *as)

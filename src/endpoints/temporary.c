@@ -44,7 +44,7 @@ int temporary_make(int dir, const char *name, void *mode)
 	return fd < 0 ? -errno : fd;
 }
 
-static int create_named(struct endpoint *e, mode_t mode, struct failure *fail)
+static int temporary_make_named(struct endpoint *e, mode_t mode, struct failure *fail)
 {
 	struct file *f = file_of(e);
 	f->created_mode = mode;
@@ -167,7 +167,7 @@ int temporary_create_named(struct endpoint *e, mode_t mode, struct failure *fail
 	const bool later = storage_can(file_of(e)->slot.storage, dir, STORAGE_CHANGES_MODES);
 	if (!file_of(e)->place.exists) /* else that of the old file counts */
 		file_of(e)->mode = temporary_mode(dir, mode, file_of(e)->slot.storage);
-	return create_named(e, later ? 0600 : mode, fail);
+	return temporary_make_named(e, later ? 0600 : mode, fail);
 }
 
 int temporary_open_probe(int dir, struct endpoint *probe, struct failure *fail)
@@ -179,7 +179,7 @@ int temporary_open_probe(int dir, struct endpoint *probe, struct failure *fail)
 	int r = temporary_create(probe, 0600, fail);
 	if (r == RESULT_UNFIT) {
 		s->how = HOW_RENAME;
-		r = create_named(probe, 0600, fail);
+		r = temporary_make_named(probe, 0600, fail);
 	}
 	strcpy(place->name, s->name);
 	place->target = probe->fd;

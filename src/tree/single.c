@@ -19,14 +19,14 @@ static bool single_stays(struct tree *t, int next)
 	struct stat st, at;
 	struct failure fail;
 	const bool known = fstat(dir, &st) == 0 && fstat(next, &at) == 0;
-	if (known && same_inode(&st, &at) && !t->root.unmade)
+	if (known && same_inode(&st, &at) && !t->root.foreseen)
 		return true;
 	const bool flushed = known && st.st_dev == at.st_dev && !flush_needs_each(t, dir);
-	if (t->singles.unflushed && !t->options->dry_run && !flushed) {
+	if (t->singles.flush_due && !t->options->dry_run && !flushed) {
 		const int r = flush_singles(t, dir, &fail);
 		if (r < 0)
 			tree_fail(t, fail.call, t->singles.dst, -r);
-		t->singles.unflushed = false;
+		t->singles.flush_due = false;
 	}
 	return false;
 }
@@ -41,13 +41,13 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 	if (fd < 0)
 		return tree_fail(t, "open", src->path, -fd);
 	if (!d || (t->options->parents && !single_stays(t, to->place.dir))) {
-		int dst = t->root.unmade ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0),
+		int dst = t->root.foreseen ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0),
 		    err = errno;
-		d = dst >= 0 || t->root.unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
+		d = dst >= 0 || t->root.foreseen ? directory_new(NULL, "", fd, dst, &none) : NULL;
 		if (!d) {
 			close(fd);
 			io_close(dst);
-			return dst < 0 && !t->root.unmade
+			return dst < 0 && !t->root.foreseen
 				   ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
 				   : tree_fail(t, "malloc", src->path, ENOMEM);
 		}
@@ -76,7 +76,7 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 		return r;
 	const uint64_t failed = report->count[FCOPY_COUNT_FAILED],
 		       vanished = report->count[FCOPY_COUNT_VANISHED];
-	const uint64_t unflushed = outcome_sum(report->count, SUM_UNFLUSHED),
+	const uint64_t flush_due = outcome_sum(report->count, SUM_FLUSH_DUE),
 		       settled = outcome_sum(report->count, SUM_SETTLED);
 	t->root.ground = (struct ground){.foreign = true,
 					 .single = true,
@@ -88,7 +88,7 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 				      .follow = src->follow});
 	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
-	t->singles.unflushed |= outcome_sum(report->count, SUM_UNFLUSHED) > unflushed;
+	t->singles.flush_due |= outcome_sum(report->count, SUM_FLUSH_DUE) > flush_due;
 	/* A signal that came after the commit has nothing left to stop. */
 	t->root.committed = report->count[FCOPY_COUNT_FAILED] == failed &&
 			    outcome_sum(report->count, SUM_SETTLED) > settled;

@@ -159,7 +159,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 		operand_close(&to);
 		return r;
 	}
-	t->root.unmade = parents.absent;
+	t->root.foreseen = parents.absent;
 	strcpy(t->report->dst, to.path);
 	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
@@ -223,7 +223,7 @@ static void tree_copy_sources(struct tree *t, const char *dst)
 	}
 	report->committed &= done == n;
 	struct failure fail;
-	bool flushes = t->singles.unflushed && !t->options->dry_run &&
+	bool flushes = t->singles.flush_due && !t->options->dry_run &&
 		       (report->committed || !tree_stopped(t));
 	int r = flushes ? flush_singles(t, t->singles.dir->dst, &fail) : 0;
 	if (r < 0)

@@ -305,7 +305,7 @@ struct root {
 	uint64_t failures;     /* of entries; atomic */
 	enum doubt doubt;      /* atomic */
 	bool last;             /* no operand follows */
-	bool unmade;           /* a dry run of --parents: the directory of the copy is missing */
+	bool foreseen;         /* a dry run of --parents: the directory of the copy is missing */
 	bool committed;
 	bool existed;   /* DST was there */
 	bool in_place;  /* DST was written in place, and may be incomplete */
@@ -385,7 +385,7 @@ struct operands {
 struct singles {
 	struct directory *dir;             /* NULL: there was none; hard links keep it open */
 	char src[PATH_MAX], dst[PATH_MAX]; /* its paths, for the operand at work */
-	bool unflushed;                    /* a link or a special file was made in it */
+	bool flush_due;                    /* a link or a special file was made in it */
 };
 
 /* What is known of DST and of this process: asked once, and then only extended. */
