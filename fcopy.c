@@ -18,8 +18,8 @@
  *                     files), patient (standard output waits for its reader), signals (a copy ends
  *                     by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), claims (of chunks), refuse;
- *                     file; tree, list and read (the list of a tree), entries (batches for the walk
- *                     of src/tree), finish (the commit)
+ *                     shard_file; shard_tree, list (of a tree), chunk (its text), entries (batches
+ *                     for the walk of src/tree), finish (the commit)
  *   src/source/       reader (of directories, and climbs to those above); filter (which entries are
  *                     copied: --exclude, patterns and lists; paths), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in

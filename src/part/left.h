@@ -34,6 +34,8 @@ bool part_examine(struct left *, int parent, const char *name, bool waits);
  * renamed back: then it is RETURNED. Returns 0, or -errno: then it has FAILED, and the rest is left
  * there. */
 int left_remove(struct left *);
+/* Removes `data` of an open part, a file or a tree. Returns 0, also if there is none, or -errno. */
+int part_remove_data(const struct part *);
 /* A process that was killed between two steps of publishing or retiring a part leaves a hidden
  * directory without bytes of a copy. Removes that, or a receipt, if no process uses it. of: only
  * this directory, which is open and not locked; -1: any. Returns whether it is gone. */

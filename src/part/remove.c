@@ -135,7 +135,7 @@ int remove_entry(int dir, const char *name)
 
 /* What part_examine() has found. */
 
-static int left_remove_data(const struct part *p)
+int part_remove_data(const struct part *p)
 {
 	int r, fd = part_open_data(p, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT)
@@ -163,7 +163,7 @@ static int left_return(const struct left *l)
 static int left_remove_content(struct left *l)
 {
 	const struct part *p = &l->part;
-	int r = left_remove_data(p);
+	int r = part_remove_data(p);
 	if (r == 0 && (r = remove_entry(p->fd, PRIVATE_ENTRY)) == -ENOENT)
 		r = 0;
 	if (r == 0)

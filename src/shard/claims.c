@@ -3,8 +3,8 @@
  * ends with its process.
  *
  * An NFS client may remember that a name does not exist, until it sees another change of the
- * directory. It asks the server about a file when it locks it: so a file that was claimed is not
- * empty when the chunk, or the list, is complete. And it asks the server when it creates a name.
+ * directory. It asks the server about a file when it opens or locks it: so a file that was claimed
+ * is not empty when the chunk, or the list, is complete.
  */
 #include "job.h"
 #include "source/reader.h"
@@ -31,29 +31,11 @@ int job_create(const struct job *j, const char *name, bool *again)
 	int fd = openat(j->part.fd, name, flags | O_CREAT | O_EXCL, 0600);
 	*again = fd < 0 && errno == EEXIST;
 	/* A umask or a default ACL may withhold a right of the owner, who locks the file. */
-	if (fd >= 0) {
+	if (fd >= 0)
 		(void)!fchmod(fd, 0600);
-		return fd;
-	}
-	if (*again)
+	else if (*again)
 		fd = openat(j->part.fd, name, flags);
 	return fd < 0 ? job_fail(j, "open in its .fcopy-part", "openat", errno) : fd;
-}
-
-int job_open(const struct job *j, const char *name, bool exists)
-{
-	bool again = true;
-	int fd = openat(j->part.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && (errno != ENOENT || !exists))
-		return -errno;
-	if (fd < 0)
-		fd = job_create(j, name, &again);
-	if (fd >= 0 && !again) {
-		close(fd);
-		unlinkat(j->part.fd, name, 0);
-		return -ENOENT;
-	}
-	return fd;
 }
 
 static int job_grow(struct job *j, unsigned chunk)
@@ -78,25 +60,57 @@ static void job_note_done(struct job *j, unsigned chunk)
 	j->done[chunk] = CHUNK_DONE;
 }
 
-/* The list is complete: "chunks sum". */
-static int job_read_end(struct job *j)
+/* The list is complete when JOB_LISTER has a line: the number of its chunks, and their sum. One
+ * that is torn does not count. */
+static int job_read_end(struct job *j, int fd)
 {
 	char text[64];
+	struct io io = {.cancel = NULL};
 	uintmax_t sum;
 	unsigned chunks;
-	int fd = j->listed ? -ENOENT : job_open(j, PART_SHARE "end", j->ended);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : job_fail(j, "open in its .fcopy-part", "openat", -fd);
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	if (sscanf(text, "%u %jx\n", &chunks, &sum) != 2 || text[n - 1] != '\n' ||
-	    chunks >= 1u << 30)
-		return job_refuse_part(j, "its .fcopy-part has a damaged list");
+	const ssize_t n = io_read(&io, fd, text, sizeof(text) - 1, 0);
+	if (n < 0)
+		return job_fail(j, "read of its list", "pread", (int)-n);
+	text[n] = '\0';
+	if (n == 0 || text[n - 1] != '\n')
+		return 0;
+	if (sscanf(text, "%u %jx\n", &chunks, &sum) != 2 || chunks >= 1u << 30)
+		return job_refuse_part(j, LIST_DAMAGED);
 	j->chunks = chunks;
 	j->sum = sum;
 	j->listed = true;
 	return chunks ? job_grow(j, chunks - 1) : 0;
+}
+
+static int job_look_for_end(struct job *j)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	const int fd = j->listed ? -1 : openat(j->part.fd, JOB_LISTER, flags);
+	if (fd < 0)
+		return j->listed || errno == ENOENT
+			   ? 0
+			   : job_fail(j, "open in its .fcopy-part", "openat", errno);
+	const int r = job_read_end(j, fd);
+	close(fd);
+	return r;
+}
+
+int job_end_list(const struct job *j, int fd, unsigned chunks, uint64_t sum)
+{
+	char text[64];
+	struct io io = {.cancel = NULL};
+	size_t done;
+	const int n = snprintf(text, sizeof(text), "%u %" PRIx64 "\n", chunks, sum);
+	/* First the names of the chunks: fsync(2) of a file on btrfs makes no other name durable.
+	 */
+	int r = io_flush_directory(j->part.fd);
+	if (r == 0)
+		r = io_truncate(fd, 0);
+	if (r == 0)
+		r = io_write_all(&io, fd, text, (size_t)n, 0, &done);
+	if (r == 0 && fdatasync(fd) < 0)
+		r = -errno;
+	return r < 0 ? job_fail(j, "write of its list", "write", -r) : 0;
 }
 
 /* After the list is complete, only markers count that belong to it. */
@@ -118,7 +132,7 @@ static int job_read_name(struct job *j, const char *name)
 int job_look(struct job *j)
 {
 	_Alignas(8) char buffer[READER_SIZE];
-	int r = job_read_end(j);
+	int r = job_look_for_end(j);
 	struct reader names = reader_open(j->part.fd, buffer, sizeof(buffer));
 	if (r == 0 && names.fd >= 0 && j->chunks > 0)
 		r = job_grow(j, j->chunks - 1);
@@ -145,23 +159,17 @@ static int job_count_chunks(struct job *j)
 	if (j->listed)
 		return 0;
 	private_refresh(j->part.fd);
-	int r = job_read_end(j);
+	int r = job_look_for_end(j);
 	while (r == 0 && !j->listed && job_has(j, "list", j->chunks))
 		r = job_grow(j, j->chunks++);
 	return r;
 }
 
-/* Of a locked file: was what it claims completed? */
+/* Of a locked claim: is its chunk complete? */
 static bool job_is_settled(int fd)
 {
 	struct stat st;
 	return fstat(fd, &st) == 0 && st.st_size > 0;
-}
-
-static int job_set_settled(const struct job *j, int fd)
-{
-	int r = io_truncate(fd, 1);
-	return r < 0 ? job_fail(j, "write in its .fcopy-part", "ftruncate", -r) : 0;
 }
 
 /* Returns 1 if this process has the chunk now, 0, or -errno. */
@@ -196,7 +204,8 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 static bool job_others_have(const struct job *j)
 {
 	for (unsigned k = 0; k < j->chunks; k++)
-		if (j->done[k] == CHUNK_OPEN && k % j->shard.count != j->shard.index)
+		if (j->done[k] == CHUNK_OPEN &&
+		    k % j->options->shard.count != j->options->shard.index)
 			return true;
 	return false;
 }
@@ -204,7 +213,7 @@ static bool job_others_have(const struct job *j)
 /* First the chunks of this process's share, so that processes rarely meet. */
 int job_claim(struct job *j, unsigned *chunk, bool *again)
 {
-	const unsigned n = j->shard.count;
+	const unsigned n = j->options->shard.count;
 	int r = job_count_chunks(j);
 	j->busy = false;
 	for (int pass = 0; r == 0 && pass < 2; pass++) {
@@ -214,9 +223,9 @@ int job_claim(struct job *j, unsigned *chunk, bool *again)
 			r = job_look(j);
 			j->unlooked = j->chunks / CLAIMS_PART;
 		}
-		for (unsigned k = pass ? 0 : j->shard.index;
+		for (unsigned k = pass ? 0 : j->options->shard.index;
 		     r == 0 && k < j->chunks && j->claims < JOB_CLAIMS; k += pass ? 1 : n) {
-			if (j->done[k] == CHUNK_OPEN && (!pass || k % n != j->shard.index))
+			if (j->done[k] == CHUNK_OPEN && (!pass || k % n != j->options->shard.index))
 				r = job_try_claim(j, k, again);
 			*chunk = k;
 		}
@@ -226,11 +235,8 @@ int job_claim(struct job *j, unsigned *chunk, bool *again)
 
 void job_claim_ends(struct job *j, unsigned chunk, bool complete)
 {
-	for (unsigned i = 0; i < j->claims; i++)
-		if (j->claim[i].chunk == chunk)
-			j->claim[i].complete = complete;
-	if (!complete)
-		j->done[chunk] = CHUNK_FAILED;
+	if (j->done[chunk] == CHUNK_MINE)
+		j->done[chunk] = complete ? CHUNK_COPIED : CHUNK_FAILED;
 }
 
 bool job_must_mark(const struct job *j)
@@ -238,59 +244,64 @@ bool job_must_mark(const struct job *j)
 	return j->claims >= JOB_MARK || io_now() - j->flushed > FLUSH_SECONDS;
 }
 
-void job_before_flush(struct job *j)
+static int job_flush(const struct job *j, int dir)
 {
-	for (unsigned i = 0; i < j->claims; i++)
-		j->claim[i].flushed = j->claim[i].complete;
+	const int r = dir < 0 ? -errno : io_flush_directory(dir);
+	return r < 0 ? job_fail(j, "fsync of the directory", "fsync", -r) : 0;
 }
 
 int job_flush_parent(const struct job *j)
 {
 	const int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const int r = parent < 0 ? -errno : io_flush_directory(parent);
-	if (parent >= 0)
-		close(parent);
-	return r < 0 ? job_fail(j, "fsync of the directory", "fsync", -r) : 0;
+	const int r = job_flush(j, parent);
+	io_close(parent);
+	return r;
 }
 
-/* The part's name, and its other files, must be on the storage before a marker. */
-int job_mark(struct job *j)
+/* The part's name, and its other files, must be on the storage before the first marker. */
+static int job_flush_part(const struct job *j)
+{
+	int r = job_flush_parent(j);
+	if (r == 0)
+		r = job_flush(j, j->part.fd);
+	if (r == 0 && j->part.log >= 0 && fdatasync(j->part.log) < 0)
+		r = job_fail(j, "fsync of the directory", "fsync", errno);
+	return r;
+}
+
+static int job_create_marker(const struct job *j, const struct job_claim *c)
 {
 	char name[JOB_NAME];
 	bool again;
+	const int r = io_truncate(c->fd, 1);
+	if (r < 0)
+		return job_fail(j, "write in its .fcopy-part", "ftruncate", -r);
+	job_chunk_name(name, "done", c->chunk);
+	const int fd = job_create(j, name, &again);
+	return fd >= 0 && close(fd) < 0 ? job_fail(j, "create of a marker", "close", errno)
+	       : fd < 0                 ? fd
+					: 0;
+}
+
+int job_mark(struct job *j)
+{
 	unsigned left = 0;
-	int fd, r = 0;
-	if (j->complete == 0 && !j->synced) {
-		if ((r = job_flush_parent(j)) < 0)
-			return r;
-		if ((r = io_flush_directory(j->part.fd)) == 0 && j->part.log >= 0)
-			r = fdatasync(j->part.log) < 0 ? -errno : 0;
-		if (r < 0)
-			return job_fail(j, "fsync of the directory", "fsync", -r);
-	}
-	for (unsigned i = 0; r == 0 && i < j->claims; i++) {
-		if (!j->claim[i].flushed)
-			continue;
-		if ((r = job_set_settled(j, j->claim[i].fd)) < 0)
-			break;
-		job_chunk_name(name, "done", j->claim[i].chunk);
-		fd = job_create(j, name, &again);
-		r = fd < 0          ? fd
-		    : close(fd) < 0 ? job_fail(j, "create of a marker", "close", errno)
-				    : 0;
-	}
-	if (r == 0 && (r = io_flush_directory(j->part.fd)) < 0)
-		return job_fail(j, "fsync of the directory", "fsync", -r);
+	int r = j->complete == 0 && !j->synced ? job_flush_part(j) : 0;
+	for (unsigned i = 0; r == 0 && i < j->claims; i++)
+		if (j->done[j->claim[i].chunk] == CHUNK_COPIED)
+			r = job_create_marker(j, &j->claim[i]);
+	if (r == 0)
+		r = job_flush(j, j->part.fd);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < j->claims; i++) {
 		const struct job_claim c = j->claim[i];
-		if (!c.flushed) {
+		if (j->done[c.chunk] == CHUNK_COPIED) {
+			job_note_done(j, c.chunk);
+			close(c.fd);
+		} else {
 			j->claim[left++] = c;
-			continue;
 		}
-		job_note_done(j, c.chunk);
-		close(c.fd);
 	}
 	j->claims = left;
 	j->flushed = io_now();
@@ -299,34 +310,31 @@ int job_mark(struct job *j)
 
 void job_release(struct job *j)
 {
-	for (unsigned i = 0; i < j->claims; i++) {
-		if (j->done[j->claim[i].chunk] == CHUNK_MINE)
-			j->done[j->claim[i].chunk] = CHUNK_OPEN;
-		close(j->claim[i].fd);
+	for (; j->claims > 0; j->claims--) {
+		const struct job_claim *c = &j->claim[j->claims - 1];
+		if (j->done[c->chunk] != CHUNK_FAILED)
+			j->done[c->chunk] = CHUNK_OPEN;
+		close(c->fd);
 	}
-	j->claims = 0;
 }
 
 int job_claim_list(struct job *j, int *fd)
 {
 	bool again;
-	*fd = job_create(j, PART_SHARE "claim." JOB_LISTER, &again);
+	*fd = job_create(j, JOB_LISTER, &again);
 	if (*fd < 0)
 		return *fd;
-	const int r = private_flock(*fd, LOCK_EX);
-	j->ended = false;
+	int r = private_flock(*fd, LOCK_EX);
 	if (r == 0) {
 		private_refresh(j->part.fd);
-		j->ended = job_is_settled(*fd);
-		return 1;
+		r = job_read_end(j, *fd);
+	} else if (r != -EWOULDBLOCK) {
+		r = job_fail(j, "lock of the list", "flock", -r);
 	}
+	if (r == 0)
+		return 1;
 	close(*fd);
-	return r == -EWOULDBLOCK ? 0 : job_fail(j, "lock of the list", "flock", -r);
-}
-
-int job_end_list(const struct job *j, int fd)
-{
-	return job_set_settled(j, fd);
+	return r == -EWOULDBLOCK ? 0 : r;
 }
 
 /* The chunks of one file. */

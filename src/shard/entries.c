@@ -5,7 +5,7 @@
 #include "copy/copy.h"
 #include "endpoints/error.h"
 #include "job.h"
-#include "tree.h"
+#include "shard_tree.h"
 #include "tree/directory.h"
 #include "tree/entry.h"
 #include "tree/pool.h"
@@ -21,22 +21,15 @@
 #define WAIT_MS   5 /* at most, for the next chunk of a list that is not complete */
 #define WAIT_PART 8 /* at first 1 ms; then this part of what it has waited */
 
-/* What is done of a chunk. */
+/* A chunk at work: from its claim, or from the moment when the commit looks at it, until none of
+ * its lines is left, or the walk has ended. */
 struct work {
 	struct chunk list;
 	struct outline outline;
-	struct shard_tree *shard;
 	struct work *next; /* in shard->working */
 	bool failed;       /* atomic */
-	bool checks;       /* the commit looks at its copies; it is not claimed */
 	size_t left;       /* lines that are not finished; atomic */
 };
-
-/* Is no entry started any more? */
-static bool entries_end(const struct shard_tree *s)
-{
-	return tree_stopped(s->root.tree) || __atomic_load_n(&s->failed, __ATOMIC_RELAXED) < 0;
-}
 
 static void work_free(struct work *k)
 {
@@ -46,28 +39,37 @@ static void work_free(struct work *k)
 }
 
 /* Ends and frees it. The lock is held, unless no thread works any more. */
-static void work_end(struct work **at)
+static void work_end(struct shard_tree *s, struct work **at)
 {
 	struct work *k = *at;
-	struct shard_tree *s = k->shard;
-	const bool complete = k->left == 0 && !k->failed && !entries_end(s);
 	*at = k->next;
-	if (!k->checks)
-		job_claim_ends(&s->job, k->list.number, complete);
+	job_claim_ends(&s->job, k->list.number, k->left == 0 && !k->failed);
 	work_free(k);
 }
 
-static void work_release(struct work *k)
+static void work_end_all(struct shard_tree *s)
 {
-	struct shard_tree *s = k->shard;
+	while (s->working)
+		work_end(s, &s->working);
+}
+
+/* A line is finished. */
+static void work_release(struct shard_tree *s, struct work *k)
+{
 	struct work **at = &s->working;
 	if (__atomic_sub_fetch(&k->left, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	pthread_mutex_lock(&s->lock);
 	while (*at != k)
 		at = &(*at)->next;
-	work_end(at);
+	work_end(s, at);
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* Is no entry started any more? */
+static bool entries_end(const struct shard_tree *s)
+{
+	return tree_stopped(s->root.tree) || __atomic_load_n(&s->failed, __ATOMIC_RELAXED) < 0;
 }
 
 static int entries_run_range(struct worker *w, const struct entry *e)
@@ -140,15 +142,14 @@ static void entries_copy_one(struct worker *w, const struct entry *e)
 		return;
 	if (!entered && !outcome_is_there(&o))
 		__atomic_store_n(&l->of->failed, true, __ATOMIC_RELAXED);
-	work_release(l->of);
+	work_release(s, l->of);
 }
 
 /* Flushes what is copied, and marks it. The lock is held. */
 static int entries_mark(struct shard_tree *s)
 {
 	struct failure fail;
-	job_before_flush(&s->job);
-	int r = flush_tree(s->root.dst, s->root.tree->root.ground.flush == FLUSH_EACH, &fail);
+	int r = flush_tree(s->root.dst, s->ground.flush == FLUSH_EACH, &fail);
 	return r < 0 ? job_fail(&s->job, NULL, fail.call, -r) : job_mark(&s->job);
 }
 
@@ -158,37 +159,32 @@ static bool entries_are_stopped(const struct shard_tree *s)
 	return entries_end(s) || __atomic_load_n(&s->root.tree->share.differs, __ATOMIC_RELAXED);
 }
 
-static int work_read(struct work *k, unsigned chunk, bool again)
+static int work_read(struct job *j, struct work *k, unsigned chunk, bool again)
 {
-	struct job *j = &k->shard->job;
 	int r = chunk_read(j, chunk, &k->list);
 	for (size_t i = 0; r == 0 && i < k->list.count; i++) {
 		struct line *l = &k->list.line[i];
 		l->of = k;
 		l->entry.again = again;
 		l->entry.part = l->kind == 'r';
-		if (l->kind == 'l')
-			r = job_refuse_part(j, LIST_DAMAGED);
-		else if (!outline_add(&k->outline, l))
+		if (l->kind != 'l' && !outline_add(&k->outline, l)) /* the commit makes links */
 			r = job_fail(j, NULL, "malloc", ENOMEM);
 	}
 	k->left = k->outline.lines;
 	return r == 0 && k->left == 0 ? job_refuse_part(j, LIST_DAMAGED) : r;
 }
 
-/* Reads a chunk. Returns NULL if that fails, recorded. The lock is held. */
-static struct work *work_begin(struct shard_tree *s, unsigned chunk, bool again, bool checks)
+/* Reads a chunk. Returns what is listed in the operand's directory; NULL after a failure, recorded.
+ * The lock is held. */
+static struct listed *work_begin(struct shard_tree *s, unsigned chunk, bool again)
 {
 	struct work *k = calloc(1, sizeof(*k));
-	int r = k ? 0 : job_fail(&s->job, NULL, "malloc", ENOMEM);
-	if (k) {
-		k->shard = s;
-		k->checks = checks;
-		r = work_read(k, chunk, again);
-	}
-	if (k && r == 0) {
+	const int r = k ? work_read(&s->job, k, chunk, again)
+			: job_fail(&s->job, NULL, "malloc", ENOMEM);
+	if (r == 0) {
 		k->next = s->working;
-		return s->working = k;
+		s->working = k;
+		return k->outline.root.entry.below;
 	}
 	if (k)
 		work_free(k);
@@ -197,24 +193,24 @@ static struct work *work_begin(struct shard_tree *s, unsigned chunk, bool again,
 }
 
 /* Claims the next chunk. Returns NULL if there is none now. */
-static struct work *entries_claim(struct shard_tree *s)
+static struct listed *entries_claim(struct shard_tree *s)
 {
 	unsigned chunk = 0;
 	bool again = false;
-	struct work *k = NULL;
+	struct listed *l = NULL;
 	pthread_mutex_lock(&s->lock);
 	int r = job_must_mark(&s->job) ? entries_mark(s) : 0;
 	if (r == 0)
 		r = job_claim(&s->job, &chunk, &again);
 	if (r == 1)
-		k = work_begin(s, chunk, again, false);
+		l = work_begin(s, chunk, again);
 	if (r < 0)
 		__atomic_store_n(&s->failed, r, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&s->lock);
-	return k;
+	return l;
 }
 
-/* Other processes have what is listed so far. Is there more to come from a process that lives? */
+/* Other processes have what is listed so far. Is there more to come? */
 static bool entries_wait(struct shard_tree *s, double *since)
 {
 	int fd;
@@ -224,61 +220,66 @@ static bool entries_wait(struct shard_tree *s, double *since)
 		*since = io_now();
 	long ms = (long)((io_now() - *since) * 1000 / WAIT_PART) + 1;
 	nanosleep(&(struct timespec){.tv_nsec = (ms < WAIT_MS ? ms : WAIT_MS) * 1000000L}, NULL);
+	pthread_mutex_lock(&s->lock);
 	const int r = job_claim_list(&s->job, &fd);
-	if (r == 1) {
-		close(fd); /* it has ended; or it was killed, and this process lists the rest */
-		private_refresh(s->job.part.fd);
-		return false;
-	}
-	return r == 0;
+	if (r == 1)
+		close(fd);
+	if (r < 0)
+		__atomic_store_n(&s->failed, r, __ATOMIC_RELAXED);
+	/* If the process that lists was killed, this one lists the rest. */
+	const bool more = r == 0 || (r == 1 && s->job.listed);
+	pthread_mutex_unlock(&s->lock);
+	return more;
 }
 
 static struct listed *entries_next(struct worker *w)
 {
 	struct shard_tree *s = w->tree->share.state;
 	double since = 0;
-	const struct work *k;
+	struct listed *l;
 	do
-		k = entries_are_stopped(s) ? NULL : entries_claim(s);
-	while (!k && entries_wait(s, &since));
-	return k ? k->outline.root.entry.below : NULL;
+		l = entries_are_stopped(s) ? NULL : entries_claim(s);
+	while (!l && entries_wait(s, &since));
+	return l;
+}
+
+/* A walk that copies: of a share, unless it ends the directories. */
+static int entries_walk(struct shard_tree *s, const struct batches *chunks)
+{
+	struct ground ground = s->ground;
+	ground.share = true;
+	s->failed = 0;
+	return shard_walk(s, &ground, chunks, NULL);
 }
 
 int entries_copy(struct shard_tree *s)
 {
 	static const struct batches chunks = {entries_next, entries_copy_one, entries_take};
 	struct tree *t = s->root.tree;
-	const uint64_t failures = t->root.failures;
-	s->failed = 0;
-	int r = shard_walk(s, &chunks, NULL, false);
+	const int r = entries_walk(s, &chunks);
 	/* The walk has not met a line, and nothing was reported: the way to it is another one. */
-	if (s->working && t->root.failures == failures && !entries_are_stopped(s))
+	if (r == 0 && s->working && !entries_are_stopped(s))
 		t->share.differs = true;
-	while (s->working)
-		work_end(&s->working);
-	if (r == 0)
-		r = s->error.err ? -s->error.err : s->failed;
-	if (r == 0 && s->job.claims > 0 && !t->share.differs)
-		r = entries_mark(s);
-	if (r == 0 && tree_stopped(t))
-		return t->stop ? t->stop : -EINTR;
-	return r < 0 ? r : t->root.failures > failures ? -EIO : 0;
+	work_end_all(s);
+	if (s->failed == 0 && s->job.claims > 0 && !t->share.differs)
+		s->failed = entries_mark(s);
+	return s->failed < 0 ? s->failed : r;
 }
 
-static struct listed *check_next(struct worker *w)
+static struct listed *entries_next_check(struct worker *w)
 {
 	struct shard_tree *s = w->tree->share.state;
-	struct work *k = NULL;
+	struct listed *l = NULL;
 	pthread_mutex_lock(&s->lock);
 	if (!entries_are_stopped(s) && s->checked < s->job.chunks)
-		k = work_begin(s, s->checked++, false, true);
+		l = work_begin(s, s->checked++, false);
 	pthread_mutex_unlock(&s->lock);
-	return k ? k->outline.root.entry.below : NULL;
+	return l;
 }
 
 /* Has each line a copy of its type and size, which no other line has? Hard links are not among
  * these lines. */
-static void check_line(struct worker *w, const struct entry *e)
+static void entries_check_line(struct worker *w, const struct entry *e)
 {
 	struct shard_tree *s = w->tree->share.state;
 	const struct line *l = line_of(e);
@@ -295,86 +296,84 @@ static void check_line(struct worker *w, const struct entry *e)
 		__atomic_store_n(&w->tree->root.doubt, DOUBT_COMMIT, __ATOMIC_RELAXED);
 }
 
-static void check_one(struct worker *w, const struct entry *e)
+static void entries_check_one(struct worker *w, const struct entry *e)
 {
 	const struct line *l = line_of(e);
 	if (l->kind)
-		check_line(w, e);
+		entries_check_line(w, e);
 	if (S_ISDIR(l->entry.st.st_mode))
 		entry_copy(w, e);
 	if (l->kind)
-		work_release(l->of);
+		work_release(w->tree->share.state, l->of);
 }
 
 int entries_check(struct shard_tree *s)
 {
-	static const struct batches chunks = {check_next, check_one, NULL};
+	static const struct batches chunks = {entries_next_check, entries_check_one, NULL};
 	struct tree *t = s->root.tree;
-	const uint64_t failures = t->root.failures;
 	t->root.doubt = DOUBT_NONE;
 	s->checked = 0;
-	s->failed = 0;
 	s->copies = (struct inodes)INODES_EMPTY;
-	int r = shard_walk(s, &chunks, NULL, false);
+	const int r = entries_walk(s, &chunks);
 	if (s->working) /* a line was not met */
 		t->root.doubt = DOUBT_COMMIT;
-	while (s->working)
-		work_end(&s->working);
+	work_end_all(s);
 	inodes_free(&s->copies);
-	if (r == 0)
-		r = s->failed;
-	if (r == 0 && tree_stopped(t))
-		return t->stop ? t->stop : -EINTR;
-	if (r == 0 && t->root.failures > failures)
-		return -EIO;
-	return r == 0 && t->root.doubt != DOUBT_NONE && !t->share.differs
+	if (s->failed < 0 || r < 0)
+		return s->failed < 0 ? s->failed : r;
+	return t->root.doubt != DOUBT_NONE && !t->share.differs
 		   ? job_refuse_part(&s->job, "its .fcopy-part was changed by something else")
-		   : r;
+		   : 0;
 }
 
 /* The walk of what is listed. */
 
-void path_free(struct directory *d)
+void shard_top_free(struct directory *d)
 {
-	if (d->src >= 0)
-		close(d->src);
+	io_close(d->src);
 	directory_unref(d);
 }
 
-struct directory *path_top(const struct shard_tree *s)
+struct directory *shard_top(struct shard_tree *s, bool lists)
 {
 	const struct building *r = &s->root;
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 	struct directory *d = directory_new(NULL, "", -1, -1, &r->from->place.st);
-	if (!d)
+	if (!d) {
+		job_fail(&s->job, NULL, "malloc", ENOMEM);
 		return NULL;
+	}
 	d->src_path = r->from->path;
 	d->dst_path = r->to->path;
-	d->state = DIRECTORY_RESUMED;
-	d->src = openat(r->from->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d->dst = openat(r->dst, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->src >= 0 && d->dst >= 0)
+	d->state = lists ? DIRECTORY_OLD : DIRECTORY_RESUMED;
+	d->src = openat(r->from->fd, ".", flags);
+	if (d->src >= 0 && (lists || (d->dst = openat(r->dst, ".", flags)) >= 0))
 		return d;
-	path_free(d);
+	job_fail(&s->job, NULL, "open", errno);
+	shard_top_free(d);
 	return NULL;
 }
 
-int shard_walk(struct shard_tree *s, const struct batches *batches, struct line *root, bool ends)
+int shard_walk(struct shard_tree *s, const struct ground *ground, const struct batches *batches,
+	       struct line *root)
 {
 	struct tree *t = s->root.tree;
 	struct stat st = {0};
-	struct directory *d = path_top(s);
+	struct directory *d = shard_top(s, ground->lists);
+	const uint64_t failures = t->root.failures;
 	if (!d)
-		return job_fail(&s->job, NULL, "malloc", ENOMEM);
+		return -s->error.err;
 	(void)!fstat(s->root.dst, &st);
 	t->root.dst = inode_of(&st);
-	t->root.ground = s->ground;
-	t->root.ground.share = !ends;
+	t->root.ground = *ground;
 	t->share.state = s;
 	t->share.batches = batches;
 	d->list = root ? &root->entry : NULL;
 	d->rest = root ? root->entry.below : NULL;
 	walk_tree(t, d);
 	t->share.batches = NULL;
-	path_free(d);
-	return 0;
+	shard_top_free(d);
+	if (tree_stopped(t))
+		return t->stop ? t->stop : -EINTR;
+	return t->root.failures > failures ? -EIO : 0;
 }

@@ -6,7 +6,7 @@
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "io/hash.h"
-#include "tree.h"
+#include "shard_tree.h"
 #include "tree/directory.h"
 #include "tree/entry.h"
 #include "tree/report.h"
@@ -18,7 +18,6 @@
 
 /* What the walks meet. */
 struct finish {
-	struct chunk links;         /* share.links */
 	struct outline files;       /* hard links and large files */
 	struct outline directories; /* with the sums of the names in them */
 };
@@ -63,56 +62,51 @@ static void finish_large_file(struct worker *w, const struct entry *e)
 		report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
 	else
 		finish_large_copy(w, e, src, dst);
-	if (src >= 0)
-		close(src);
-	if (dst >= 0)
-		close(dst);
+	io_close(src);
+	io_close(dst);
 }
 
 /* Splits off the last name of a path: what stays is that of a directory. */
-static const char *finish_split(const char **path)
+static const char *finish_split(char **path)
 {
-	char *slash = strrchr(*path, '/');
-	const char *name = slash ? slash + 1 : *path;
+	static char top[] = ".";
+	char *slash = strrchr(*path, '/'), *name = slash ? slash + 1 : *path;
 	if (slash)
 		*slash = '\0';
 	else
-		*path = ".";
+		*path = top;
 	return name;
 }
 
 /* It may have its final mode, from a commit that was killed. */
-static int path_open_one(int dir, const char *name)
+static int finish_open_one(int dir, const char *name)
 {
 	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-	int fd = openat(dir, name, flags), r = -errno;
-	if (fd < 0 && r == -EACCES && (r = permissions_admit_owner(dir, name)) >= 0) {
+	int fd = openat(dir, name, flags);
+	if (fd < 0 && errno == EACCES) {
+		const int r = permissions_admit_owner(dir, name);
+		if (r < 0)
+			return r;
 		fd = openat(dir, name, flags);
-		r = -errno;
 	}
-	/* cppcheck-suppress resourceLeak */
-	return fd < 0 ? r : fd;
+	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory of the copy by its path below the operand; "." is the operand's. No symlink is
- * followed. Returns a descriptor or -errno. */
-static int path_open_copy(const struct shard_tree *s, const char *path)
+/* Opens a directory of the copy by its path below the operand, which is taken apart; "." is the
+ * operand's. No symlink is followed. Returns a descriptor or -errno. */
+static int finish_open_path(const struct shard_tree *s, char *path)
 {
-	char name[NAME_MAX + 1];
 	for (int fd = s->root.dst;;) {
-		const size_t length = strcspn(path, "/");
-		int next = -ENAMETOOLONG;
-		if (length <= NAME_MAX) {
-			memcpy(name, path, length);
-			name[length] = '\0';
-			next = path_open_one(fd, name);
-		}
+		char *slash = strchr(path, '/');
+		if (slash)
+			*slash = '\0';
+		const int next = finish_open_one(fd, path);
 		if (fd != s->root.dst)
 			close(fd);
-		if (next < 0 || !path[length])
+		if (next < 0 || !slash)
 			return next;
 		fd = next;
-		path += length + 1;
+		path = slash + 1;
 	}
 }
 
@@ -120,11 +114,12 @@ static int path_open_copy(const struct shard_tree *s, const char *path)
 static void finish_link(struct worker *w, const struct entry *e)
 {
 	const struct shard_tree *s = w->tree->share.state;
-	const char *from = line_of(e)->from, *name = finish_split(&from);
+	char *from = line_of(e)->from;
+	const char *name = finish_split(&from);
 	struct failure fail = {.call = "open"};
 	const struct entry other = {
 	    .dir = e->dir, .name = e->name, .as = e->as, .follow = e->follow};
-	struct copied c = {.at = path_open_copy(s, from), .name = name};
+	struct copied c = {.at = finish_open_path(s, from), .name = name};
 	struct stat st;
 	int r = c.at;
 	if (r >= 0 && fstatat(c.at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -145,8 +140,7 @@ static void finish_link(struct worker *w, const struct entry *e)
 			entry_copy(w, &other);
 		}
 	}
-	if (c.at >= 0)
-		close(c.at);
+	io_close(c.at);
 }
 
 static struct listed *finish_next(struct worker *w)
@@ -168,35 +162,12 @@ static void finish_one(struct worker *w, const struct entry *e)
 static int finish_walk(struct shard_tree *s, struct outline *o, bool ends)
 {
 	static const struct batches lines = {finish_next, finish_one, NULL};
-	struct tree *t = s->root.tree;
-	const uint64_t failures = t->root.failures;
-	const int r = shard_walk(s, &lines, &o->root, ends);
-	if (r == 0 && tree_stopped(t))
-		return t->stop ? t->stop : -EINTR;
-	return r == 0 && t->root.failures > failures ? -EIO : r;
+	struct ground ground = s->ground;
+	ground.share = !ends;
+	return shard_walk(s, &ground, &lines, &o->root);
 }
 
-/* Notes which names there must be, and which are links. */
-static int finish_read_links(struct shard_tree *s, struct finish *f)
-{
-	struct stat st;
-	if (fstatat(s->job.part.fd, PART_SHARE "links", &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : job_fail(&s->job, "stat of its list", "stat", errno);
-	int r = chunk_read(&s->job, LIST_LINKS, &f->links);
-	for (size_t i = 0; r == 0 && i < f->links.count; i++) {
-		struct line *l = &f->links.line[i], *in;
-		if (l->kind != 'l')
-			return job_refuse_part(&s->job, LIST_DAMAGED);
-		l->dir = l->entry.name;
-		l->entry.name = finish_split(&l->dir);
-		if (!(in = outline_open(&f->directories, l->dir)) || !outline_add(&f->files, l))
-			return job_fail(&s->job, NULL, "malloc", ENOMEM);
-		in->entry.names += hash_name(l->entry.name);
-	}
-	return r;
-}
-
-/* The same of the chunks, which are read once more, with the directories and the large files. */
+/* Reads the chunks once more. Notes which names there must be, and what the walks meet. */
 static int finish_read_chunks(struct shard_tree *s, struct finish *f)
 {
 	struct chunk c;
@@ -209,7 +180,7 @@ static int finish_read_chunks(struct shard_tree *s, struct finish *f)
 			if (l->first > 0)
 				continue;
 			if ((l->kind == 'd' && !outline_add(&f->directories, l)) ||
-			    (l->kind == 'r' && !outline_copy(&f->files, l)) ||
+			    (strchr("lr", l->kind) && !outline_copy(&f->files, l)) ||
 			    !(in = outline_open(&f->directories, l->dir)))
 				r = job_fail(&s->job, NULL, "malloc", ENOMEM);
 			else
@@ -227,10 +198,9 @@ static int finish_root(struct shard_tree *s)
 	struct tree *t = r->tree;
 	struct stat st;
 	struct outcome o = {.type = S_IFDIR};
-	struct directory *d = path_top(s);
+	struct directory *d = shard_top(s, false);
 	if (!d)
-		return job_fail(&s->job, NULL, "malloc", ENOMEM);
-	d->state = DIRECTORY_RESUMED;
+		return -s->error.err;
 	int result = fstat(r->dst, &st) < 0 ? job_fail(&s->job, NULL, "fstat", errno)
 					    : job_note_commit(&s->job, &st);
 	if (result == 0) {
@@ -241,17 +211,15 @@ static int finish_root(struct shard_tree *s)
 	}
 	if (result == 0)
 		report_operand_outcome(t, &o, r->to->path, NULL);
-	path_free(d);
+	shard_top_free(d);
 	return result;
 }
 
 static int finish_all(struct shard_tree *s, struct finish *f)
 {
 	struct tree *t = s->root.tree;
-	const bool all = job_was_left(&s->job);
-	int r = finish_read_links(s, f);
-	if (r == 0)
-		r = finish_read_chunks(s, f);
+	const bool all = s->job.late;
+	int r = finish_read_chunks(s, f);
 	if (r == 0 && f->files.lines > 0)
 		r = finish_walk(s, &f->files, false);
 	if (r == 0 && all)
@@ -267,7 +235,7 @@ static int finish_all(struct shard_tree *s, struct finish *f)
 
 int finish_tree(struct shard_tree *s)
 {
-	struct finish f = {.links = {.count = 0}};
+	struct finish f = {.files = {.lines = 0}};
 	double start = io_now();
 	int r = finish_all(s, &f);
 	s->root.tree->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
@@ -275,6 +243,5 @@ int finish_tree(struct shard_tree *s)
 		r = finish_root(s);
 	outline_free(&f.files);
 	outline_free(&f.directories);
-	chunk_free(&f.links);
 	return r;
 }

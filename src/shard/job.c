@@ -35,6 +35,8 @@ int job_init(struct job *j)
 	if (j->parent < 0)
 		return job_fail(j, NULL, "openat", errno);
 	part_init(&j->part, j->parent, j->name);
+	if (j->options->preserve & FCOPY_ATTR_MODE)
+		j->agreed &= ~JOB_UMASK;
 	if (!job_has_descriptors(j->parent))
 		return error_refuse(j->error, j->path, EMFILE,
 				    "is copied in shards, which need 20 more open files: raise the "
@@ -43,27 +45,20 @@ int job_init(struct job *j)
 	return 0;
 }
 
-/* Each process that shares the lock of the part copies what is free. Returns 0 if nobody does,
- * RESULT_AGAIN if more is complete now, or -errno. */
-static int job_check_others(struct job *j)
+/* Chunks are missing, and this process can claim none. Those that share the lock of the part may
+ * copy them. Returns RESULT_AGAIN if more is complete now, or -errno. */
+static int job_end_missing(struct job *j)
 {
 	const unsigned complete = j->complete;
 	if (j->part.lock < 0 || part_is_receipt(&j->part))
-		return 0;
+		return job_refuse_missing(j);
 	if (private_take_lock(j->part.lock, LOCK_EX, j->options->cancel) == -EWOULDBLOCK)
 		return error_refuse(j->error, j->path, EBUSY,
 				    "is being copied: run this again when the other shards have "
 				    "ended",
 				    FCOPY_ADVICE_NONE);
-	int r = job_look(j);
-	return r < 0 ? r : j->complete > complete ? RESULT_AGAIN : 0;
-}
-
-/* Chunks are missing, and none can be claimed. Returns -errno, or RESULT_AGAIN. */
-static int job_end_missing(struct job *j)
-{
-	int r = job_check_others(j);
-	return r != 0 ? r : job_refuse_missing(j);
+	const int r = job_look(j);
+	return r < 0 ? r : j->complete > complete ? RESULT_AGAIN : job_refuse_missing(j);
 }
 
 /* Releases the part and everything in it. */
@@ -73,7 +68,7 @@ static void job_leave(struct job *j)
 	partial_close(&j->part, false, j->options);
 	part_init(&j->part, j->parent, j->name);
 	j->listed = !j->tree;
-	j->chunks = j->tree ? 0 : range_count(j->shard.count, j->source->st_size);
+	j->chunks = j->tree ? 0 : range_count(j->options->shard.count, j->source->st_size);
 	j->complete = 0;
 	j->unlooked = 0;
 	if (j->done)
@@ -119,23 +114,17 @@ static bool job_fits_destination(const struct job *j)
 	const struct timespec t = j->dst.st_mtim;
 	if (!j->exists || c->inode != j->dst.st_ino)
 		return false;
-	const bool same = same_time(c->mtime, t);
-	if (j->tree)
-		return same || c->mtime.tv_sec == 0 || t.tv_sec == 0;
-	return same && c->size == j->dst.st_size;
+	if (j->tree && (c->mtime.tv_sec == 0 || t.tv_sec == 0))
+		return true;
+	return same_time(c->mtime, t) && (j->tree || c->size == j->dst.st_size);
 }
 
 static bool job_is_same(const struct job *j)
 {
 	const struct journal *of = &j->part.journal;
 	const struct journal_source *s = &of->source.source;
-	const char *job = j->shard.job;
-	char name[JOURNAL_PATH];
-	const size_t length = job ? journal_escape(job, strlen(job), name) : 0;
-	const bool named = !job || (of->shards.size == length &&
-				    memcmp(of->shards.text, name, length) == 0);
-	return named && of->source.tree == j->tree && of->options.number == j->agreed &&
-	       of->shards.number == j->shard.count && s->inode == j->source->st_ino &&
+	return job_has_name(j) && of->source.tree == j->tree && of->options.number == j->agreed &&
+	       of->shards.number == j->options->shard.count && s->inode == j->source->st_ino &&
 	       same_time(s->mtime, j->source->st_mtim) &&
 	       (j->tree || s->size == j->source->st_size);
 }
@@ -164,7 +153,7 @@ static int job_check_receipt(struct job *j)
 	if (j->tree ? fits : same && j->exists)
 		return job_refuse_committed(j);
 	r = j->work->check(j);
-	if (r < 0 || j->shard.finish)
+	if (r < 0 || j->options->shard.finish)
 		return r < 0 ? r : job_end_missing(j);
 	/* NFS removes no directory with open files; and the next job may commit before. */
 	const int receipt = j->part.fd;
@@ -180,11 +169,11 @@ static int job_begin(struct job *j)
 {
 	struct part *p = &j->part;
 	struct failure fail;
-	const char *job = j->shard.job ? j->shard.job : "";
+	const char *job = j->options->shard.job ? j->options->shard.job : "";
 	const struct journal_fact source = part_source(-1, j->source);
 	mode_t mode;
 	int r = j->work->check(j);
-	if (r < 0 || j->shard.finish)
+	if (r < 0 || j->options->shard.finish)
 		return r < 0 ? r : job_end_missing(j);
 	if (part_make(p) < 0)
 		return job_fail_part(j);
@@ -195,63 +184,40 @@ static int job_begin(struct job *j)
 	if (r == 0)
 		r = part_describe(p, j->name, &source, j->agreed, data, mode);
 	part_note(p, &(struct journal_fact){.kind = JOURNAL_SHARDS,
-					    .number = j->shard.count,
+					    .number = j->options->shard.count,
 					    .text = job,
 					    .size = strlen(job)});
 	if (r == 0 && p->lost)
 		r = part_fail(p, "write", p->lost);
 	if (r == 0 && (r = part_share(p)) == 0)
 		r = part_publish(p, &data);
-	if (r == 0) /* it may have been locked again */
-		(void)!flock(p->lock, LOCK_SH | LOCK_NB);
+	io_close(data);
+	if (r == 0)
+		return 0;
 	/* ENOENT, ESTALE: another client has removed the hidden part. */
 	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR ||
 			    r == -ENOENT || r == -ESTALE;
-	if (r < 0 && !others)
+	if (!others)
 		job_fail_part(j);
-	if (data >= 0)
-		close(data);
-	if (r == 0)
-		return 0;
-	if (data >= 0)
-		j->work->remove(j);
-	partial_close(p, true, j->options);
+	/* If it has its name nevertheless, other shards may use it. */
+	const bool removes = !private_has_name(p->fd, p->parent, p->public);
+	if (removes)
+		(void)part_remove_data(p);
+	partial_close(p, removes, j->options);
 	part_init(p, j->parent, j->name);
 	return others ? RESULT_AGAIN : r;
-}
-
-/* There are markers already: this process is late, or an earlier one has failed. What was done to
- * the copies since is unknown. */
-static int job_note_left(const struct job *j)
-{
-	bool again;
-	int fd = job_create(j, PART_SHARE "left", &again);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? fd : 0;
-}
-
-bool job_was_left(const struct job *j)
-{
-	return faccessat(j->part.fd, PART_SHARE "left", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-	       errno != ENOENT;
-}
-
-static enum part_state job_acquire(struct job *j)
-{
-	const struct part_claim claim = {
-	    .dst = j->name, .of = PART_OF_SHARDS, .resumes = true, .cancel = j->options->cancel};
-	return part_acquire(&j->part, &claim);
 }
 
 /* Returns 0 with the part open and its lock shared, RESULT_COMMITTED, RESULT_AGAIN or -errno. */
 static int job_enter(struct job *j)
 {
+	const struct part_claim claim = {
+	    .dst = j->name, .of = PART_OF_SHARDS, .resumes = true, .cancel = j->options->cancel};
 	job_leave(j);
 	int r = job_look_at_destination(j);
 	if (r < 0)
 		return r;
-	switch (job_acquire(j)) {
+	switch (part_acquire(&j->part, &claim)) {
 	case PART_FRESH:
 		if ((r = job_begin(j)) != 0)
 			return r;
@@ -272,8 +238,7 @@ static int job_enter(struct job *j)
 	}
 	j->flushed = io_now();
 	r = job_look(j);
-	if (r == 0 && j->tree && !j->joined && j->complete > 0)
-		r = job_note_left(j);
+	j->late |= !j->joined && j->complete > 0;
 	j->joined = true;
 	return r;
 }
@@ -295,56 +260,50 @@ static bool job_is_complete(const struct job *j)
 static int job_settle(struct job *j)
 {
 	const double start = io_now();
+	const struct io io = {.cancel = j->options->cancel};
 	flock(j->part.lock, LOCK_UN);
-	for (unsigned tries = 0;; tries++) {
+	for (unsigned tries = 0; !job_is_complete(j); tries++) {
 		unsigned chunk;
 		bool again;
 		struct stat st;
 		private_refresh(j->part.fd);
-		if (job_is_complete(j))
-			return RESULT_AGAIN;
 		if (fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return RESULT_AGAIN; /* it was committed */
+			break; /* it was committed */
 		const int r = job_claim(j, &chunk, &again);
-		if (r != 0) {
-			job_release(j);
+		job_release(j);
+		if (r != 0)
 			return r < 0 ? r : RESULT_AGAIN;
-		}
 		if (job_is_complete(j))
-			return RESULT_AGAIN;
-		struct io io = {.cancel = j->options->cancel};
+			break;
 		if (io_now() - start > SETTLE_S || !j->busy || io_cancelled(&io))
 			return 0;
 		job_pause(tries);
 	}
+	return RESULT_AGAIN;
 }
 
-/* Takes the exclusive lock of the part. As long as another process has it, that process commits. */
+/* Takes the exclusive lock of the part. Another process that has it commits: waits for it. Those
+ * that share it still copy, and one of them commits. */
 static int job_lock_commit(struct job *j)
 {
-	int r = -EWOULDBLOCK;
-	bool commits;
-	do {
+	int r;
+	do
 		r = private_take_lock(j->part.lock, LOCK_EX, j->options->cancel);
-		commits = r == -EWOULDBLOCK && flock(j->part.lock, LOCK_SH | LOCK_NB) < 0;
-		if (r == -EWOULDBLOCK && !commits)
-			flock(j->part.lock, LOCK_UN);
-	} while (commits);
-	/* The other process may have released it since the last try. */
+	while (r == -EWOULDBLOCK && private_flock(j->part.lock, LOCK_SH) == -EWOULDBLOCK);
+	/* They may have released it since the last try. */
 	if (r == -EWOULDBLOCK && flock(j->part.lock, LOCK_EX | LOCK_NB) == 0)
 		r = 0;
-	if (r == -EWOULDBLOCK && !j->shard.finish) {
-		job_warn_left(j);
-		return RESULT_LEFT;
-	}
-	if (r == -EWOULDBLOCK)
-		return error_refuse(j->error, j->path, EBUSY,
-				    "another fcopy is using its .fcopy-part", FCOPY_ADVICE_NONE);
+	if (r == 0)
+		return part_is_named(&j->part) ? 0 : RESULT_AGAIN;
 	if (r == -EINTR)
 		return error_refuse(j->error, j->path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
-	if (r < 0)
+	if (r != -EWOULDBLOCK)
 		return job_fail(j, "lock of its .fcopy-part", "flock", -r);
-	return part_is_named(&j->part) ? 0 : RESULT_AGAIN;
+	if (j->options->shard.finish)
+		return error_refuse(j->error, j->path, EBUSY,
+				    "another fcopy is using its .fcopy-part", FCOPY_ADVICE_NONE);
+	job_warn_left(j);
+	return RESULT_LEFT;
 }
 
 static int job_commit(struct job *j)
@@ -365,7 +324,7 @@ static int job_pass(struct job *j)
 	int r = job_enter(j);
 	if (r != 0)
 		return r;
-	if (!j->shard.finish && !job_is_complete(j)) {
+	if (!j->options->shard.finish && !job_is_complete(j)) {
 		r = j->work->copy(j);
 		if (r == 0)
 			r = job_settle(j);
@@ -408,7 +367,9 @@ int job_run(struct job *j)
 		r = -lost.err;
 	}
 	if (r == RESULT_AGAIN)
-		r = job_refuse_part(j, "its .fcopy-part is gone");
+		r = job_refuse_part(j, part_exists(&j->part)
+					   ? "its .fcopy-part can be neither used nor removed"
+					   : "its .fcopy-part is gone");
 	job_leave(j);
 	return r == RESULT_LEFT ? 0 : r;
 }
@@ -422,7 +383,7 @@ int job_differs(struct job *j)
 		return r < 0 ? r : job_refuse_source(j);
 	if (part_hide(&j->part) < 0)
 		return job_refuse_source(j);
-	j->work->remove(j);
+	(void)part_remove_data(&j->part);
 	part_remove_shares(&j->part);
 	partial_close(&j->part, true, j->options);
 	part_init(&j->part, j->parent, j->name);

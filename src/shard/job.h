@@ -6,11 +6,9 @@
  *
  *     share.list.K     chunk K of the list of a tree: list.c. A file has no list: chunk K is its
  *                      range K.
- *     share.end        the list is complete: its number of chunks, and a sum of what it has
- *     share.left       a process has joined when there were markers: what was done to the copies
- *                      before is unknown
- *     share.links      names that are hard links to a copied file: finish.c
- *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
+ *     share.claim.list the process that locks it lists the tree; then it has the number of chunks,
+ *                      and a sum of what was found
+ *     share.claim.K    the process that locks it copies chunk K
  *     share.done.K     the marker: chunk K is complete, and on the storage; share.claim.K has one
  *                      byte then
  *
@@ -33,9 +31,9 @@
  *      |                   died; then done: the others will commit
  *      v
  *   COMMITS: exclusive lock of the part; look again
- *      | links; attributes of large files and directories; are the names there, or with share.left
- *      | all copies, of the right type and size? flush; "commit" line in the journal
- *      | rename data to DST; flush its directory
+ *      | hard links; attributes of large files and directories; are the names there, or if it
+ * joined | after the first marker, all copies, of the right type and size? flush; "commit" line |
+ * rename data to DST; flush its directory
  *      v
  *   RECEIPT: remove share.*; the journal stays, and the part is a receipt
  *
@@ -79,7 +77,8 @@
 #define JOB_CLAIMS 160 /* that a process has at once */
 #define JOB_MARK   32  /* chunks that it copies before it flushes them */
 
-#define JOB_LISTER "list" /* the claim of the process that lists a tree */
+#define JOB_LISTER   PART_SHARE "claim.list"
+#define LIST_DAMAGED "its .fcopy-part has a damaged list"
 
 struct job;
 
@@ -91,58 +90,60 @@ struct job_work {
 	/* Creates `data` in this directory. Returns a descriptor, or -errno with the call; *mode:
 	 * what data gets last. */
 	int (*make)(struct job *, int dir, mode_t *mode, struct failure *);
-	void (*remove)(struct job *); /* data of the open part */
 	/* Claims chunks, copies and marks them, until none is free. */
 	int (*copy)(struct job *);
 	/* All chunks are complete, and no other process works. Also returns RESULT_AGAIN. */
 	int (*commit)(struct job *);
 };
 
-/* Part of job.agreed: the umask, where the modes of the copies depend on it. Otherwise 0. */
-#define JOB_UMASK_BIT 48
-static inline uint64_t job_umask(const struct fcopy_options *o, mode_t umask)
-{
-	return o->preserve & FCOPY_ATTR_MODE ? 0 : (uint64_t)(umask & 0777) << JOB_UMASK_BIT;
-}
+#define JOB_UMASK_BIT 16 /* of job.agreed, as in root_options() */
+#define JOB_UMASK     ((uint64_t)0777 << JOB_UMASK_BIT)
 
+enum job_chunk {
+	CHUNK_OPEN,   /* nobody is known to have completed it */
+	CHUNK_MINE,   /* this process has claimed it, */
+	CHUNK_COPIED, /* ... copied it, but perhaps not flushed it, */
+	CHUNK_FAILED, /* ... or could not copy it */
+	CHUNK_DONE    /* its marker exists */
+};
+
+/* From job_init to job_free. job_run() enters the part once for each pass: what follows `part` is
+ * of this pass, and all zero (but what a file has of a list) while no part is open. claim[] has
+ * exactly the chunks that are MINE, COPIED or FAILED; `complete` counts those that are DONE. */
 struct job {
 	const struct job_work *work;
 	void *owner; /* of work */
-	struct fcopy_shard shard;
 	const struct fcopy_options *options;
 	const struct stat *source;
-	uint64_t agreed; /* options that the copies of all shards must have in common */
+	uint64_t agreed; /* options that the copies of all shards must have in common; the umask
+			  * only if modes depend on it */
 	bool tree;
-	bool joined;      /* this process has used a part of this job */
-	bool synced;      /* syncfs(2) flushes a tree, and with it the part */
 	int parent;       /* the directory of DST: the caller's, after init the job's own */
 	const char *name; /* of DST there */
 	const char *path; /* DST, for messages */
 	struct fcopy_error *error;
 	char *reason; /* char[128]: storage for error->reason */
+	bool joined;  /* this process has used a part of this job, */
+	bool late;    /* ... which had markers: what was done to their copies before is unknown */
 	bool exists;  /* DST, with this stat; of a tree st_mtim is when it was created */
 	struct stat dst;
 	struct part part;
-	uint64_t sum;        /* of what a tree's list has */
+	bool synced;         /* syncfs(2) flushes a tree, and with it the part */
 	bool listed;         /* the number of chunks is known ... */
 	unsigned chunks;     /* ... or so many are known to be listed */
+	uint64_t sum;        /* of what a tree's list has */
 	unsigned char *done; /* by chunk: enum job_chunk */
 	unsigned room;       /* in done[] */
 	unsigned complete;   /* chunks whose marker exists */
-	bool ended;          /* the list was completed, whether or not this client sees its end */
 	bool busy;           /* another process has claimed a chunk */
 	unsigned unlooked;   /* so many chunks may be tried before the next look at all markers */
 	struct job_claim {
 		unsigned chunk;
-		bool complete; /* copied, but perhaps not flushed */
-		bool flushed;
 		int fd;
 	} claim[JOB_CLAIMS];
 	unsigned claims;
 	double flushed; /* io_now() when chunks were marked last */
 };
-
-enum job_chunk { CHUNK_OPEN, CHUNK_DONE, CHUNK_MINE, CHUNK_FAILED };
 
 /* job.c: fills in *job, whose first members the caller has set; job_free releases it. */
 int job_init(struct job *);
@@ -153,9 +154,6 @@ int job_run(struct job *);
 /* The source is not what it was when the job began. Starts the job over if nothing of it is
  * complete, and no other process works on it: RESULT_AGAIN. Otherwise refuses. */
 int job_differs(struct job *);
-/* Was there a time when no process of those that work now did? Then each copy has to be looked at.
- */
-bool job_was_left(const struct job *);
 /* Before the rename: notes what DST will be. */
 int job_note_commit(struct job *, const struct stat *data);
 /* DST is complete: leaves only the receipt. */
@@ -170,19 +168,15 @@ int job_claim(struct job *, unsigned *chunk, bool *again);
 void job_claim_ends(struct job *, unsigned chunk, bool complete);
 /* Should what was copied be flushed and marked now? */
 bool job_must_mark(const struct job *);
-/* Call the first one before what was copied is flushed, and the second one afterwards: it marks
- * what was complete then. */
-void job_before_flush(struct job *);
+/* What was copied is flushed, and nothing was copied since: marks it. Returns 0 or -errno. */
 int job_mark(struct job *);
 /* Flushes the directory of DST. Returns 0 or -errno, recorded. */
 int job_flush_parent(const struct job *);
-/* Claims the list. Returns 1; 0: another process has it; or -errno. *fd is to be closed. */
+/* Claims the list, and reads whether it is complete. Returns 1; 0: another process has it; or
+ * -errno, recorded. *fd is to be closed. */
 int job_claim_list(struct job *, int *fd);
-/* Opens a file in the part for reading, or returns -errno. exists: it does, even if an NFS client
- * remembers that it did not. */
-int job_open(const struct job *, const char *name, bool exists);
-/* The list is complete: the next process that claims it sees this in the file that it locks. */
-int job_end_list(const struct job *, int fd);
+/* The list that was claimed is complete. */
+int job_end_list(const struct job *, int fd, unsigned chunks, uint64_t sum);
 /* The name of a file in the part. */
 #define JOB_NAME 40
 void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk);
@@ -194,6 +188,8 @@ void job_release(struct job *); /* all claims */
 /* refuse.c: record why a shard fails, and return -errno. */
 int job_fail(const struct job *, const char *operation, const char *call, int err);
 int job_fail_part(const struct job *);
+/* Was the part begun with the name of this job? No name fits each. */
+bool job_has_name(const struct job *);
 int job_refuse_part(const struct job *, const char *reason);
 int job_refuse_source(const struct job *);
 int job_refuse_other(const struct job *);
@@ -212,10 +208,10 @@ void job_warn_left(const struct job *);
 unsigned range_count(unsigned n, off_t size);
 /* Range i of n: bytes [*start, *end). */
 void range_of(unsigned n, unsigned i, off_t size, off_t *start, off_t *end);
-/* file.c: copies the range [first, last) of *c, which may be empty, into a file that has `size`
- * bytes before and afterwards. again: an interrupted attempt may have copied other bytes, where the
- * source has a hole now. Returns 0, also if the source ended early: then c->all.offset < c->last;
- * or -errno with the failure recorded. */
+/* shard_file.c: copies the range [first, last) of *c, which may be empty, into a file that has
+ * `size` bytes before and afterwards. again: an interrupted attempt may have copied other bytes,
+ * where the source has a hole now. Returns 0, also if the source ended early: then c->all.offset <
+ * c->last; or -errno with the failure recorded. */
 int range_fill(struct copy *c, off_t size, bool again);
 
 /* A file whose ends are open. Returns 0 or -errno, recorded. */

@@ -40,14 +40,13 @@ int job_refuse_committed(const struct job *j)
 	    FCOPY_ADVICE_NONE);
 }
 
-/* Was it begun with another name? No name fits each. */
-static bool job_has_other_name(const struct job *j)
+bool job_has_name(const struct job *j)
 {
 	const struct journal_fact *shards = &j->part.journal.shards;
-	const char *job = j->shard.job;
+	const char *job = j->options->shard.job;
 	char name[JOURNAL_PATH];
 	const size_t length = job ? journal_escape(job, strlen(job), name) : 0;
-	return job && (shards->size != length || memcmp(shards->text, name, length) != 0);
+	return !job || (shards->size == length && memcmp(shards->text, name, length) == 0);
 }
 
 /* "--job=NAME" of the journal, in which "-" stands for none. */
@@ -68,16 +67,16 @@ int job_refuse_other(const struct job *j)
 	const uint64_t differs = j->part.journal.options.number ^ j->agreed;
 	char name[64];
 	job_write_name(j, name);
-	if (shards->number != j->shard.count)
+	if (shards->number != j->options->shard.count)
 		snprintf(j->reason, 128,
 			 "its shards were begun with N = %lu, not %u: use the same N",
-			 (unsigned long)shards->number, j->shard.count);
-	else if (job_has_other_name(j))
+			 (unsigned long)shards->number, j->options->shard.count);
+	else if (!job_has_name(j))
 		snprintf(j->reason, 128, "its shards were begun with %s", name);
-	else if (differs && (differs & ~((uint64_t)0777 << JOB_UMASK_BIT)) == 0)
+	else if (differs && (differs & ~JOB_UMASK) == 0)
 		snprintf(j->reason, 128,
 			 "its shards were begun with umask %03o: use the same umask",
-			 (unsigned)(j->part.journal.options.number >> JOB_UMASK_BIT & 0777));
+			 (unsigned)((j->part.journal.options.number & JOB_UMASK) >> JOB_UMASK_BIT));
 	else
 		snprintf(j->reason, 128,
 			 "its shards were begun with another source or options, "

@@ -78,8 +78,8 @@ static int prune_names(struct worker *w, struct directory *d, int src, const str
 {
 	const bool journal = w->tree->root.ground.journal;
 	struct name_list names = {0};
-	size_t kept = 0,
-	       found = 0; /* names of dst that src has; and of src, perhaps in another case */
+	size_t kept = 0;  /* names of dst that src has */
+	size_t found = 0; /* names of src that dst has, perhaps in another case */
 	for (size_t i = 0; i < dst->count; i++)
 		kept += prune_has(src, dst->name[i]);
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
@@ -132,8 +132,8 @@ void prune_check_list(struct worker *w, struct directory *d)
 {
 	_Alignas(8) char buffer[8192];
 	struct reader r = reader_of(d->dst, buffer, sizeof(buffer)); /* nobody has read from it */
-	uint64_t sum = 0,
-		 whole = 0; /* of the hashes of all names; without those of unfinished files */
+	uint64_t sum = 0;   /* of the hashes of all names */
+	uint64_t whole = 0; /* ... without those of unfinished files */
 	for (const char *name; (name = reader_next(&r));) {
 		sum += hash_name(name);
 		whole += temporary_is_drawn(name) ? 0 : hash_name(name);

@@ -78,8 +78,8 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	bool sure;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	entry_path_below(e, path, sizeof(path));
-	const bool noted = journal_find(&part->journal, path, w->tree->options->copy.fsync, &done,
+	const bool noted = entry_path_below(e, path, sizeof(path)) &&
+			   journal_find(&part->journal, path, w->tree->options->copy.fsync, &done,
 					&sure) &&
 			   journal_same_source(&done.source, &now);
 	if (noted && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
@@ -226,7 +226,8 @@ void record_add(struct worker *w, const struct entry *e, const struct stat *st)
 		w->lines.began = io_now();
 	struct raw *x = (void *)(w->lines.data + w->lines.size);
 	char *path = (char *)(x + 1);
-	entry_path_below(e, path, PATH_MAX);
+	if (!entry_path_below(e, path, PATH_MAX)) /* it is copied again */
+		return;
 	const size_t size = strlen(path) + 1;
 	*x = (struct raw){.source = record_source(w->tree->root.record, st),
 			  .when = w->work.opened,

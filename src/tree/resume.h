@@ -18,9 +18,10 @@ bool resume_has_same_bytes(struct worker *, const struct entry *, int fd, const 
  */
 bool resume_flush(const struct worker *, const struct entry *);
 
-/* What resume.c notes in the journal of a part, and the header of a journal that does not exist
- * yet.
- */
+/* What resume.c notes in the journal of a part. All of it is set before the walk, but for what
+ * lines wait in: `aside` and its size, under the tree's lock; and buffer[], to which each thread
+ * adds its last one when it ends. The first seven members are the header of a journal that does not
+ * exist yet. */
 struct record {
 	struct part *part;
 	const char *name; /* of DST */
@@ -43,8 +44,7 @@ struct record {
 void record_add(struct worker *, const struct entry *, const struct stat *st);
 /* With --resume, before a file of this size is read: writes lines that would wait for long. */
 void record_before(struct worker *, off_t size);
-/* The same before the worker sleeps or helps. The first one asks whether the second has an effect.
- */
+/* Before the worker sleeps or helps: has it lines that would wait? Writes them. */
 bool record_has_rest(const struct worker *);
 void record_write_rest(struct worker *);
 /* The worker has ended. */

@@ -155,8 +155,7 @@ static int root_open(struct building *r)
 	return result;
 }
 
-/* The options that the copy in a part depends on. */
-static uint64_t root_options(const struct tree *t)
+uint64_t root_options(const struct tree *t)
 {
 	const struct fcopy_tree_options *o = t->options;
 	uint64_t hash = HASH_START;

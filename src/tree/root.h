@@ -146,6 +146,9 @@ bool inside_by_mount(struct mounts *, int src, int dst, bool one_file_system);
  * is left to do; RESULT_MERGES; or -errno, reported: it is something else. */
 int finished_open(struct building *, const struct stat *);
 
+/* The options that the copy in a part depends on, for its journal. */
+uint64_t root_options(const struct tree *);
+
 /* The walk of one SRC. */
 
 /* Begins this operand: its directory, whose entries are copied or rehearsed next. It takes r->dst,

@@ -202,6 +202,9 @@ delayed() {
 	injected
 	says "${of_shards[@]}"
 	holds mine dst.fcopy-part/mine
+	expect 1 --shard=0/2 src dst # another job
+	says 'fcopy: dst: its .fcopy-part can be neither used nor removed' "${of_shards[1]}"
+	holds mine dst.fcopy-part/mine
 	rm dst.fcopy-part/mine
 	expect 0 --resume src dst
 	cmp src dst
@@ -327,12 +330,27 @@ PYTHON
 	echo a >s/f
 	traced 0 trace=ftruncate -r -j1 --shard=0/1 s d
 	all=$(grep -E '^[0-9]+ +ftruncate\(' trace | grep -n '/share\.' | cut -d: -f1)
-	[ "$(wc -w <<<"$all")" = 3 ]
-	grep -q 'ftruncate(.*/share\.new\.end>, 0)' trace
+	[ "$(wc -w <<<"$all")" = 2 ]
+	grep -q 'ftruncate(.*/share\.claim\.list>, 0)' trace
 	for n in $all; do
 		rm -r d d.fcopy-part
 		traced 0 "inject=ftruncate:error=EINTR:when=$n" -r -j1 --shard=0/1 s d
 		injected
 		diff -r s d
 	done
+}
+
+@test "a signal while the end of the list is written: no other failure is reported" {
+	need_strace
+	mkdir s
+	echo a >s/f
+	ln s/f s/link
+	# The first one is of the journal, the second one of the chunk of the link.
+	run --separate-stderr strace -f -qq -o trace -e trace=fdatasync -e inject=fdatasync:signal=TERM:when=2 \
+		"$FCOPY" -a -j1 --shard=0/1 s d
+	grep -q 'fdatasync(.*INJECTED' trace || grep -q SIGTERM trace
+	never grep -i memory <<<"$stderr"
+	absent d
+	expect 0 -a -j1 --shard=0/1 s d
+	diff -r s d
 }

@@ -224,7 +224,7 @@ make_entry() {
 	need_strace
 	mkdir -p s/d
 	setfattr -n user.k -v 1 s 2>/dev/null || skip "no extended attributes here"
-	run strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL:when=3 "$FCOPY" -a --shard=0/1 s t
+	run strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL:when=4 "$FCOPY" -a -j1 --shard=0/1 s t
 	setfattr -x user.k s
 	expect 0 -a --shard=0/1 s t
 	never getfattr -n user.k t
@@ -333,7 +333,7 @@ make_entry() {
 	echo x >other
 	setfattr -n user.foreign -v 1 other 2>/dev/null || skip "no extended attributes here"
 	# After the marker it waits for 3 s.
-	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_exit=3000000:when=2 \
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_exit=3000000:when=3 \
 		"$FCOPY" -a -j 1 --shard=0/1 s d 2>err 3>&- &
 	pid=$!
 	marked() { [ -n "$(find d.fcopy-part -name 'share.done.0' 2>/dev/null)" ]; }
@@ -352,7 +352,7 @@ make_entry() {
 	echo data | tee s/{a,b} >/dev/null
 	ln s/a s/link # a chunk of its own
 	local name
-	for name in t.fcopy-part lock journal share.end data share.list.1 share.claim.1 share.done.1; do
+	for name in t.fcopy-part lock journal share.claim.list data share.list.1 share.claim.1 share.done.1; do
 		rm -rf t t.fcopy-part
 		apart 0 -a -j1 --shard=0/2 s t
 		run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o trace -P $name -e trace=openat \

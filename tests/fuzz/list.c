@@ -7,7 +7,7 @@
 
 #include "io/io.h"
 #include "shard/job.h"
-#include "shard/tree.h"
+#include "shard/shard_tree.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,8 +27,10 @@ static void check_entry(const struct line *e)
 	MUST(strchr("edrl", e->kind));
 	every_byte(e->dir);
 	every_byte(e->entry.name);
-	MUST(e->kind == 'l' || (!strchr(e->entry.name, '/') && strcmp(e->entry.name, ".") != 0 &&
-				strcmp(e->entry.name, "..") != 0));
+	MUST(!strchr(e->entry.name, '/') && strcmp(e->entry.name, ".") != 0 &&
+	     strcmp(e->entry.name, "..") != 0);
+	if (e->kind == 'l')
+		every_byte(e->from);
 }
 
 static int read_list(struct job *j, const void *text, size_t size, bool whole)

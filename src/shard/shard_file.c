@@ -16,7 +16,7 @@ struct shard_file {
 	uint64_t bytes, claimed;
 };
 
-static bool same_source(const struct copy *c, const struct stat *now)
+static bool shard_file_same(const struct copy *c, const struct stat *now)
 {
 	const struct stat *then = &c->src.st;
 	return now->st_size == then->st_size && now->st_ino == then->st_ino &&
@@ -25,7 +25,7 @@ static bool same_source(const struct copy *c, const struct stat *now)
 
 /* Opens the source's name again: another file may have it by now, and NFS clients compare their
  * cached attributes with the server's only at open. */
-static int file_check_source(const struct shard_file *f)
+static int shard_file_check_source(const struct shard_file *f)
 {
 	struct copy *c = f->copy;
 	struct stat open_now = {0}, named = {0};
@@ -35,7 +35,7 @@ static int file_check_source(const struct shard_file *f)
 		r = error_call(&c->report->error, "fstat", c->src.path, errno);
 	if (fd >= 0)
 		close(fd);
-	if (r < 0 || (same_source(c, &named) && same_source(c, &open_now)))
+	if (r < 0 || (shard_file_same(c, &named) && shard_file_same(c, &open_now)))
 		return r;
 	c->report->source_changed = true;
 	return job_refuse_source(&f->job);
@@ -66,7 +66,7 @@ int range_fill(struct copy *c, off_t size, bool again)
 }
 
 /* A shard may copy more than its part of the file: the total of its progress grows with it. */
-static void file_expect(struct shard_file *f)
+static void shard_file_expect(struct shard_file *f)
 {
 	struct fcopy_progress *p = f->copy->options->progress;
 	f->claimed += (uint64_t)(f->copy->last - f->copy->first);
@@ -75,7 +75,7 @@ static void file_expect(struct shard_file *f)
 }
 
 /* Copies a range into the open data. The counts of copy_run_phase are of one range. */
-static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
+static int shard_file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 {
 	struct copy *c = f->copy;
 	struct fcopy_report *report = c->report;
@@ -88,7 +88,7 @@ static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 		return job_refuse_part(&f->job, "its .fcopy-part was truncated");
 	range_of(f->job.chunks, chunk, size, &c->first, &c->last);
 	report->data = report->bytes = 0;
-	file_expect(f);
+	shard_file_expect(f);
 	int r = range_fill(c, size, again);
 	f->bytes += report->bytes;
 	report->bytes = f->bytes;
@@ -101,16 +101,15 @@ static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 	return r;
 }
 
-static int file_mark(struct shard_file *f)
+static int shard_file_mark(struct shard_file *f)
 {
-	job_before_flush(&f->job);
 	int r = copy_flush(f->copy, true);
 	if (r == 0)
-		r = file_check_source(f);
+		r = shard_file_check_source(f);
 	return r == 0 ? job_mark(&f->job) : r;
 }
 
-static int file_copy(struct job *j)
+static int shard_file_copy(struct job *j)
 {
 	struct shard_file *f = j->owner;
 	struct copy *c = f->copy;
@@ -121,18 +120,18 @@ static int file_copy(struct job *j)
 	if (r < 0)
 		return r;
 	while (r == 0 && (r = job_claim(j, &chunk, &again)) == 1) {
-		r = file_copy_range(f, chunk, again);
+		r = shard_file_copy_range(f, chunk, again);
 		interrupted = r == -EINTR;
 		if (r == 0)
 			job_claim_ends(j, chunk, true);
 		if (r == 0 && job_must_mark(j))
-			r = file_mark(f);
+			r = shard_file_mark(f);
 	}
 	if (r == 0 && j->claims > 0)
-		r = file_mark(f);
+		r = shard_file_mark(f);
 	if (interrupted && j->claims > 1) { /* a retry need not copy these again */
 		const struct fcopy_error why = c->report->error;
-		(void)file_mark(f);
+		(void)shard_file_mark(f);
 		c->report->error = why;
 	}
 	int closed = destination_unshare(&c->dst, r == 0 ? &c->report->error : &ignored);
@@ -140,7 +139,7 @@ static int file_copy(struct job *j)
 }
 
 /* All chunks are complete, and the part is locked. */
-static int file_commit(struct job *j)
+static int shard_file_commit(struct job *j)
 {
 	struct shard_file *f = j->owner;
 	struct copy *c = f->copy;
@@ -156,7 +155,7 @@ static int file_commit(struct job *j)
 	else if (st.st_size != c->src.st.st_size)
 		r = job_refuse_part(j, "its .fcopy-part was truncated");
 	if (r == 0)
-		r = file_check_source(f);
+		r = shard_file_check_source(f);
 	if (r == 0)
 		r = copy_settle(c);
 	if (r == 0 && fstat(c->dst.fd, &st) < 0)
@@ -176,7 +175,7 @@ static int file_commit(struct job *j)
 	return 0;
 }
 
-static int file_check(struct job *j)
+static int shard_file_check(struct job *j)
 {
 	struct shard_file *f = j->owner;
 	struct copy *c = f->copy;
@@ -184,7 +183,7 @@ static int file_check(struct job *j)
 }
 
 /* Empty: without bytes of a copy, a hidden part can be removed. */
-static int file_make(struct job *j, int dir, mode_t *mode, struct failure *fail)
+static int shard_file_make(struct job *j, int dir, mode_t *mode, struct failure *fail)
 {
 	const struct shard_file *f = j->owner;
 	*mode = destination_new_mode(&f->copy->dst);
@@ -195,13 +194,8 @@ static int file_make(struct job *j, int dir, mode_t *mode, struct failure *fail)
 	return fd;
 }
 
-static void file_remove(struct job *j)
-{
-	unlinkat(j->part.fd, PART_DATA, 0);
-}
-
 /* A share is a range of st_size, which the files of procfs do not have. */
-static int file_refuse_unsized(const struct copy *c)
+static int shard_file_refuse_unsized(const struct copy *c)
 {
 	char byte;
 	struct fcopy_error *e = &c->report->error;
@@ -215,25 +209,25 @@ static int file_refuse_unsized(const struct copy *c)
 }
 
 /* What the copies of all shards must have in common, also how another version divides the file. */
-static uint64_t file_agreed(const struct copy *c)
+static uint64_t shard_file_agreed(const struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
-	return o->preserve | job_umask(o, temporary_umask()) | (uint64_t)o->default_mode << 7 |
-	       (uint64_t)range_count(o->shard.count, c->src.st.st_size) << 8;
+	return o->preserve | (uint64_t)o->default_mode << 7 |
+	       (uint64_t)temporary_umask() << JOB_UMASK_BIT |
+	       (uint64_t)range_count(o->shard.count, c->src.st.st_size) << 32;
 }
 
 int shard_copy_file(struct copy *c)
 {
-	static const struct job_work work = {file_check, file_make, file_remove, file_copy,
-					     file_commit};
+	static const struct job_work work = {shard_file_check, shard_file_make, shard_file_copy,
+					     shard_file_commit};
 	struct fcopy_report *report = c->report;
 	struct shard_file f = {.copy = c};
 	f.job = (struct job){.work = &work,
 			     .owner = &f,
-			     .shard = c->options->shard,
 			     .options = c->options,
 			     .source = &c->src.st,
-			     .agreed = file_agreed(c),
+			     .agreed = shard_file_agreed(c),
 			     .path = c->dst.path,
 			     .error = &report->error,
 			     .reason = report->detail};
@@ -243,7 +237,7 @@ int shard_copy_file(struct copy *c)
 				     .start = io_now()};
 	/* cppcheck-suppress autoVariables */
 	c->shared = &f.monitor; /* the copy ends with this function */
-	copy_phase(c, FCOPY_PHASE_COPY, (uint64_t)c->src.st.st_size / f.job.shard.count);
+	copy_phase(c, FCOPY_PHASE_COPY, (uint64_t)c->src.st.st_size / c->options->shard.count);
 	report->existed = c->dst.old_stat;
 	report->atomic = true;
 	c->skips_clone = true; /* FICLONE is of the whole file */
@@ -251,7 +245,7 @@ int shard_copy_file(struct copy *c)
 	if (r == 0)
 		r = destination_check_part(&c->dst, &f.job.part, &c->src, &report->error);
 	if (r == 0)
-		r = file_refuse_unsized(c);
+		r = shard_file_refuse_unsized(c);
 	if (r == 0) /* a shard that was killed early may have left a hidden part */
 		stale_warn(f.job.parent, c->options, report);
 	if (r == 0)
