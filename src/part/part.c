@@ -187,8 +187,8 @@ static int part_rename_closed(struct part *p, const char *to, int *data)
 	p->log = openat(p->fd, PART_JOURNAL, flags | O_APPEND);
 	*data = part_open_data(p, type);
 	int r = p->lock < 0 || p->log < 0 ? -errno : *data < 0 ? *data : renamed;
-	if (r == 0 && (r = private_take_lock(p->lock, LOCK_EX, NULL)) < 0 &&
-	    private_lacks_locks(-r))
+	const int how = p->journal.shards.kind ? LOCK_SH : LOCK_EX; /* others may have joined */
+	if (r == 0 && (r = private_take_lock(p->lock, how, NULL)) < 0 && private_lacks_locks(-r))
 		r = 0;
 	return r;
 }

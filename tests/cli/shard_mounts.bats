@@ -157,3 +157,22 @@ fails() {
 		grep -qi "m/e/x: is the copy of another entry, too" err || { cat err; exit 1; }
 		[ ! -e m/e ]'
 }
+
+@test "a part is renamed with closed files, as SMB needs: shards that join before it is locked again keep it" {
+	need_root "to mount a file system"
+	need_strace
+	export FCOPY
+	random src 8000000
+	# The second rename gives the part its name; the third lock is taken after it was repeated.
+	private_mounts 'mkdir m; mount -t ramfs none m || exit 99
+		cp src m/src
+		strace -f -qq -o trace -e trace=renameat2,flock -e inject=renameat2:error=EACCES:when=2 \
+			-e inject=flock:delay_enter=1500000:when=3 "$FCOPY" --shard=0/2 m/src m/dst 2>err 3>&- &
+		for i in {1..100}; do [ -e m/dst.fcopy-part ] && break; sleep 0.1; done
+		"$FCOPY" --limit-rate=2M --shard=1/2 m/src m/dst || exit
+		wait $! || { cat err >&2; exit 1; }
+		grep -q "renameat2.*INJECTED" trace && grep -q "flock.*DELAYED" trace || exit
+		cmp m/src m/dst'
+	[ "$status" != 99 ] || skip "ramfs cannot be mounted: $stderr"
+	demand 0
+}
