@@ -23,12 +23,8 @@ void outcome_take(struct outcome *o, const struct fcopy_report *r, bool complete
 	o->holes = r->holes;
 	o->resumed = r->resumed;
 	o->cloned = r->cloned;
-	uint64_t most = 0;
-	for (size_t i = 0; i < r->steps; i++)
-		if (r->step[i].bytes > most) {
-			most = r->step[i].bytes;
-			o->engine = r->step[i].engine;
-		}
+	const struct fcopy_step *most = outcome_main_step(r->step, r->steps);
+	o->engine = most ? most->engine : NULL;
 }
 
 static enum fcopy_count outcome_count_of(mode_t type)

@@ -34,6 +34,16 @@ struct outcome {
 	const char *engine;            /* that moved most of the bytes, or NULL */
 };
 
+/* The step that moved most of the bytes; NULL: none did. */
+static inline const struct fcopy_step *outcome_main_step(const struct fcopy_step *step, size_t n)
+{
+	const struct fcopy_step *most = NULL;
+	for (; n > 0; n--, step++)
+		if (step->bytes > (most ? most->bytes : 0))
+			most = step;
+	return most;
+}
+
 /* Takes what the report of a file says; its bytes only if the copy is complete. */
 void outcome_take(struct outcome *, const struct fcopy_report *, bool complete);
 void outcome_count(const struct outcome *, uint64_t count[FCOPY_COUNTS]);

@@ -2,6 +2,7 @@
  * What the runs of --benchmark show, as a table and as JSON.
  */
 #include "benchmark.h"
+#include "copy/outcome.h"
 #include "endpoints/error.h"
 #include "report.h"
 #include "show.h"
@@ -14,11 +15,7 @@
 
 const struct fcopy_step *way_main_step(const struct way *w)
 {
-	const struct fcopy_step *best = NULL;
-	for (size_t i = 0; i < w->step_count; i++)
-		if (w->steps[i].bytes > (best ? best->bytes : 0))
-			best = &w->steps[i];
-	return best;
+	return outcome_main_step(w->steps, w->step_count);
 }
 
 static bool ways_are_equal(const struct way *a, const struct way *b)

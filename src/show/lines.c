@@ -4,6 +4,7 @@
  * fill a buffer, or after a second. A slow reader slows the copy down. After a signal, lines are
  * only collected until the copy has cleaned up.
  */
+#include "copy/outcome.h"
 #include "report.h"
 #include "show.h"
 #include "sink.h"
@@ -231,10 +232,7 @@ static void lines_add_entry(const struct fcopy_entry *e)
 /* The line of a copy of one file that has ended. */
 static void lines_add_file(const struct cli *cli, const struct fcopy_report *r)
 {
-	const struct fcopy_step *most = NULL;
-	for (size_t i = 0; i < r->steps; i++)
-		if (r->step[i].bytes > 0 && (!most || r->step[i].bytes > most->bytes))
-			most = &r->step[i];
+	const struct fcopy_step *most = outcome_main_step(r->step, r->steps);
 	bool failed = r->error.err != 0;
 	lines_add_entry(&(struct fcopy_entry){.action = failed       ? FCOPY_ACTION_FAILED
 							: r->skipped ? FCOPY_ACTION_SKIPPED
