@@ -106,21 +106,19 @@ static const struct option_word backup_words[] = {{"simple", FCOPY_BACKUP_SIMPLE
 						  {"off", FCOPY_BACKUP_NONE, true},
 						  {.name = NULL}};
 
-/* The word of the row that the value is; NULL after a message: none. */
-static const struct option_word *parse_word(const struct option_row *row, const char *value)
+/* Stores in an enum what the word means that the value is. */
+static int set_word(const struct option_row *row, const char *value, void *to)
 {
 	const struct option_word *w = option_word_find(row, value);
 	if (!w)
-		option_word_refuse(row, "value", value);
-	return w;
+		return option_word_refuse(row, "value", value);
+	*(unsigned *)to = w->value;
+	return EXIT_DONE;
 }
 
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {
-	const struct option_word *w = parse_word(row, value ? value : "always");
-	if (w)
-		*(enum fcopy_when *)option_field(cli, row) = (enum fcopy_when)w->value;
-	return w ? EXIT_DONE : EXIT_USAGE;
+	return set_word(row, value ? value : "always", option_field(cli, row));
 }
 
 static int set_size(struct cli *cli, const struct option_row *row, const char *value)
@@ -178,10 +176,8 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 
 static int set_update(struct cli *cli, const struct option_row *row, const char *value)
 {
-	const struct option_word *w = parse_word(row, value ? value : "older");
 	cli->update_given = true;
-	cli->tree.update = w ? (enum fcopy_update)w->value : FCOPY_UPDATE_ALL;
-	return w ? EXIT_DONE : EXIT_USAGE;
+	return set_word(row, value ? value : "older", &cli->tree.update);
 }
 
 static int set_window(struct cli *cli, const struct option_row *row, const char *value)
@@ -249,9 +245,7 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
 {
 	const char *given = value ? value : getenv("VERSION_CONTROL");
-	const struct option_word *w = parse_word(row, given && given[0] ? given : "existing");
-	cli->tree.backup = w ? (enum fcopy_backup)w->value : FCOPY_BACKUP_NONE;
-	return w ? EXIT_DONE : EXIT_USAGE;
+	return set_word(row, given && given[0] ? given : "existing", &cli->tree.backup);
 }
 
 static bool is_json_file(const char *text)
