@@ -51,7 +51,7 @@ int copy_check_size(struct copy *c, uint64_t bytes)
 	return copy_warn_or_fail(c, EINVAL, r->detail);
 }
 
-static void start_phase(struct fcopy_progress *p, enum fcopy_phase phase)
+static void notify_phase(struct fcopy_progress *p, enum fcopy_phase phase)
 {
 	__atomic_store_n(&p->moved, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
@@ -65,11 +65,11 @@ void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
 		return;
 	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->total, total, __ATOMIC_RELAXED);
-	start_phase(p, phase);
+	notify_phase(p, phase);
 }
 
 /* Without wants_total, they are the caller's. */
-static void clear_totals(struct fcopy_progress *p)
+static void notify_clear_totals(struct fcopy_progress *p)
 {
 	if (!p->wants_total)
 		return;
@@ -84,17 +84,17 @@ void copy_tree_begin(struct fcopy_progress *p)
 		return;
 	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
-	clear_totals(p);
+	notify_clear_totals(p);
 	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&p->file[0], '\0', __ATOMIC_RELAXED);
 	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_RELEASE);
-	start_phase(p, FCOPY_PHASE_COPY);
+	notify_phase(p, FCOPY_PHASE_COPY);
 }
 
 void copy_tree_phase(struct fcopy_progress *p, enum fcopy_phase phase)
 {
 	if (!p || __atomic_load_n(&p->phase, __ATOMIC_RELAXED) == (int)phase)
 		return;
-	clear_totals(p);
-	start_phase(p, phase);
+	notify_clear_totals(p);
+	notify_phase(p, phase);
 }

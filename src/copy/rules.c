@@ -73,8 +73,8 @@ static int rules_refuse(struct fcopy_error *error, const char *path, const char 
 }
 
 /* "is not supported by mode 2 sendfile: use mode 1, 3, 5 or 7" */
-static void name_modes_with(enum fcopy_takes takes, const struct fcopy_mode *mode,
-			    char detail[FCOPY_DETAIL_MAX])
+static void rules_name_modes(enum fcopy_takes takes, const struct fcopy_mode *mode,
+			     char detail[FCOPY_DETAIL_MAX])
 {
 	unsigned left = 0, first = 1;
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
@@ -111,7 +111,7 @@ static int rules_check_mode(const struct request *x, const struct fcopy_mode *mo
 	};
 	for (size_t i = 0; i < sizeof(features) / sizeof(*features); i++)
 		if (features[i].given && !(mode->takes & features[i].takes)) {
-			name_modes_with(features[i].takes, mode, detail);
+			rules_name_modes(features[i].takes, mode, detail);
 			return rules_refuse(error, NULL, features[i].option, detail,
 					    FCOPY_ADVICE_USAGE);
 		}

@@ -45,18 +45,18 @@ struct client {
 	struct fcopy_report report;
 };
 
-static bool flag_is_set(const volatile int *flag)
+static bool serve_flag_is_set(const volatile int *flag)
 {
 	return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
 static bool service_stopped(const struct service *s)
 {
-	return flag_is_set(s->stop) || flag_is_set(s->options->cancel);
+	return serve_flag_is_set(s->stop) || serve_flag_is_set(s->options->cancel);
 }
 
 /* Waits at most LOOK_MS until fewer than `most` clients are running. Returns whether that is so. */
-static bool wait_below(struct service *s, unsigned most)
+static bool serve_wait_below(struct service *s, unsigned most)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -71,7 +71,7 @@ static bool wait_below(struct service *s, unsigned most)
 	return below;
 }
 
-static void count_clients(struct service *s, int change)
+static void serve_count(struct service *s, int change)
 {
 	pthread_mutex_lock(&s->lock);
 	s->running += (unsigned)change;
@@ -91,7 +91,7 @@ static struct fcopy_progress *serve_progress(struct service *s)
 }
 
 /* A client of HTTP has ended. */
-static void note_delivery(struct client *k, const struct endpoint *file)
+static void serve_note_delivery(struct client *k, const struct endpoint *file)
 {
 	struct service *s = k->service;
 	pthread_mutex_lock(&s->lock);
@@ -137,7 +137,7 @@ static void serve_request(struct client *k)
 	}
 	k->report.http.last &= r == 0;
 	k->report.source_changed = error->err == EBUSY;
-	note_delivery(k, d.file);
+	serve_note_delivery(k, d.file);
 }
 
 static void *serve_client(void *arg)
@@ -162,13 +162,13 @@ static void *serve_client(void *arg)
 		copy_run(&k->copy);
 	copy_notify(&k->copy, FCOPY_EVENT_CLIENT, &k->report.error, NULL);
 	free(k);
-	count_clients(s, -1);
+	serve_count(s, -1);
 	return NULL;
 }
 
 /* Temporary resource shortage: sleep and retry. Returns 0 after the sleep; -err for other errors.
  */
-static int pause_for(int err)
+static int serve_pause(int err)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	if (err != EAGAIN && err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM)
@@ -179,24 +179,24 @@ static int pause_for(int err)
 
 /* Starts the client's thread. If no thread can be created, disconnects the client; the server
  * continues. */
-static int start_client(struct client *k, struct fcopy_error *error)
+static int serve_start_client(struct client *k, struct fcopy_error *error)
 {
 	struct service *s = k->service;
 	pthread_t thread;
-	count_clients(s, 1);
+	serve_count(s, 1);
 	int err = pthread_create(&thread, &s->detached, serve_client, k);
 	if (err == 0)
 		return 0;
 	k->connection.ops->abort(&k->connection);
 	free(k);
-	count_clients(s, -1);
-	if (pause_for(err) == 0)
+	serve_count(s, -1);
+	if (serve_pause(err) == 0)
 		return 0;
 	return error_call(error, "pthread_create", s->listener.path, err);
 }
 
 /* once: how long to wait for a client before service_done() is asked again. */
-static int look_ms(struct service *s)
+static int serve_look_ms(struct service *s)
 {
 	pthread_mutex_lock(&s->lock);
 	const bool soon = s->once && (s->running > 0 || s->missing == 0);
@@ -206,17 +206,17 @@ static int look_ms(struct service *s)
 
 /* Accepts a client, or returns after a short time without one. Returns 0, or -errno with the
  * failure recorded. */
-static int take_client(struct service *s, struct fcopy_error *error)
+static int serve_take_client(struct service *s, struct fcopy_error *error)
 {
-	const struct io io = {.cancel = s->stop, .timeout_ms = look_ms(s)};
+	const struct io io = {.cancel = s->stop, .timeout_ms = serve_look_ms(s)};
 	struct client *k = calloc(1, sizeof(*k));
 	if (!k)
-		return pause_for(ENOMEM);
+		return serve_pause(ENOMEM);
 	k->service = s;
 	int r = s->listener.ops->accept(&s->listener, &io, &k->connection, &k->report.error);
 	if (r == 0)
-		return start_client(k, error);
-	r = r == -ETIMEDOUT || r == -EINTR ? 0 : pause_for(-r);
+		return serve_start_client(k, error);
+	r = r == -ETIMEDOUT || r == -EINTR ? 0 : serve_pause(-r);
 	if (r < 0)
 		*error = k->report.error;
 	free(k);
@@ -243,20 +243,20 @@ static int serve_clients(struct service *s, struct fcopy_error *error)
 	pthread_attr_setstacksize(&s->detached, STACK_SIZE);
 	pthread_attr_setdetachstate(&s->detached, PTHREAD_CREATE_DETACHED);
 	while (r == 0 && !service_stopped(s) && !service_done(s))
-		if (wait_below(s, s->max_clients))
-			r = take_client(s, error);
+		if (serve_wait_below(s, s->max_clients))
+			r = serve_take_client(s, error);
 	s->listener.ops->abort(&s->listener); /* the kernel refuses clients from now on */
-	while (!wait_below(s, 1))
+	while (!serve_wait_below(s, 1))
 		;
 	pthread_attr_destroy(&s->detached);
-	if (r == 0 && flag_is_set(s->options->cancel))
+	if (r == 0 && serve_flag_is_set(s->options->cancel))
 		r = error_refuse(error, s->listener.path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	return r;
 }
 
 /* Checks one SRC and opens it. */
-static int open_file(struct service *s, const struct operand *src, const struct operand *dst,
-		     struct endpoint *file, struct fcopy_report *report)
+static int serve_open_file(struct service *s, const struct operand *src, const struct operand *dst,
+			   struct endpoint *file, struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
 	const struct request request = {
@@ -272,7 +272,7 @@ static int open_file(struct service *s, const struct operand *src, const struct 
 	return r;
 }
 
-static void close_files(struct service *s, size_t n)
+static void serve_close_files(struct service *s, size_t n)
 {
 	for (; n > 0; n--)
 		s->file[n - 1].ops->abort(&s->file[n - 1]);
@@ -292,8 +292,8 @@ static int serve_name_file(struct service *s, size_t i, const struct operand *sr
 	return 0;
 }
 
-static int open_listener(struct service *s, const struct operand *src, struct operand *dst,
-			 struct fcopy_report *report)
+static int serve_open_listener(struct service *s, const struct operand *src, struct operand *dst,
+			       struct fcopy_report *report)
 {
 	struct request request = {
 	    .src = src, .dst = dst, .options = s->options, .serves = true, .sources = s->count};
@@ -311,7 +311,7 @@ static int open_listener(struct service *s, const struct operand *src, struct op
 }
 
 /* Opens each SRC and DST. Returns 0, or -errno with the failure recorded and nothing open. */
-static int open_service(struct service *s, const char *const *src, struct operand *dst,
+static int service_open(struct service *s, const char *const *src, struct operand *dst,
 			struct fcopy_report *report)
 {
 	struct operand from = {.path = NULL};
@@ -319,26 +319,26 @@ static int open_service(struct service *s, const char *const *src, struct operan
 	int r = 0;
 	for (; r == 0 && n < s->count; n += r == 0) {
 		operand_find_source(&from, src[n], true);
-		r = open_file(s, &from, dst, &s->file[n], report);
+		r = serve_open_file(s, &from, dst, &s->file[n], report);
 		if (r == 0 && (r = serve_name_file(s, n, &from, &report->error)) < 0)
 			s->file[n].ops->abort(&s->file[n]);
 	}
 	if (r == 0) {
 		operand_find_source(&from, src[0], true);
-		r = open_listener(s, &from, dst, report);
+		r = serve_open_listener(s, &from, dst, report);
 	}
 	if (r < 0)
-		close_files(s, n);
+		serve_close_files(s, n);
 	return r;
 }
 
-static int run_service(struct service *s, const char *const *src, const char *dst)
+static int service_run(struct service *s, const char *const *src, const char *dst)
 {
 	struct fcopy_report *report = s->report;
 	const struct copy reported = {.options = s->options, .report = report};
 	struct operand to;
 	operand_find_destination(&to, dst, !s->options->no_directory);
-	int r = open_service(s, src, &to, report);
+	int r = service_open(s, src, &to, report);
 	operand_close(&to);
 	if (r < 0)
 		return r;
@@ -348,7 +348,7 @@ static int run_service(struct service *s, const char *const *src, const char *ds
 	if (s->listener.ops) /* it was opened */
 		copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s->listener));
 	r = serve_clients(s, &report->error);
-	close_files(s, s->count);
+	serve_close_files(s, s->count);
 	return r;
 }
 
@@ -379,7 +379,7 @@ int fcopy_serve(const char *const *src, size_t n, const char *dst,
 	s.file = calloc(n, sizeof(*s.file));
 	s.name = calloc(n, sizeof(*s.name));
 	s.delivered = calloc(n, sizeof(*s.delivered));
-	int r = s.file && s.name && s.delivered ? run_service(&s, src, dst)
+	int r = s.file && s.name && s.delivered ? service_run(&s, src, dst)
 						: error_call(&report->error, "calloc", dst, ENOMEM);
 	free(s.file);
 	free(s.name);

@@ -20,7 +20,7 @@
 
 /* One read has returned the whole file a moment ago. It cannot be a mixture of two versions, unless
  * it was written at that very moment; then the time of the source differs from that of the copy. */
-static bool was_quick(const struct copy *c)
+static bool settle_was_quick(const struct copy *c)
 {
 	double seconds = 0;
 	if (!c->all.exact || !c->all.ended || c->options->strict || c->options->verify)
@@ -32,7 +32,7 @@ static bool was_quick(const struct copy *c)
 
 /* The peer of a stream does not know how much was to come: it would take a file that was truncated
  * for the whole one. Files that never had as many bytes as their size says were not truncated. */
-static int check_truncated(struct copy *c)
+static int settle_check_truncated(struct copy *c)
 {
 	struct stat now;
 	if (!S_ISREG(c->src.st.st_mode) || c->all.offset >= c->size || fstat(c->src.fd, &now) < 0 ||
@@ -44,12 +44,12 @@ static int check_truncated(struct copy *c)
 }
 
 /* Did the size or mtime of the source change, or has it lost its name? */
-static int check_source(struct copy *c)
+static int settle_check_source(struct copy *c)
 {
 	struct stat now;
 	const struct stat *then = &c->src.st;
-	int r = c->dst.positional ? 0 : check_truncated(c);
-	if (r < 0 || !S_ISREG(then->st_mode) || was_quick(c))
+	int r = c->dst.positional ? 0 : settle_check_truncated(c);
+	if (r < 0 || !S_ISREG(then->st_mode) || settle_was_quick(c))
 		return r;
 	if (fstat(c->src.fd, &now) < 0)
 		return error_call(&c->report->error, "fstat", c->src.path, errno);
@@ -70,7 +70,7 @@ static int check_source(struct copy *c)
 /* Truncates what follows the finished prefix: allocated blocks, old data, a padded last block. Does
  * not call ftruncate without need: XFS writes the whole file out before it sets a size, even if
  * that is unchanged. */
-static int truncate_copy(struct copy *c)
+static int settle_truncate_copy(struct copy *c)
 {
 	struct stat st;
 	if (fstat(c->dst.fd, &st) < 0)
@@ -94,7 +94,7 @@ static int truncate_copy(struct copy *c)
 	return 0;
 }
 
-static bool is_unsupported(int err)
+static bool settle_is_unsupported(int err)
 {
 	return err == ENOSYS || err == EOPNOTSUPP || err == EINVAL || err == EPERM ||
 	       err == EACCES || err == EMFILE;
@@ -111,7 +111,7 @@ int copy_flush(struct copy *c, bool metadata)
 	c->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 	if (r < 0) {
 		error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
-		if (is_unsupported(-r))
+		if (settle_is_unsupported(-r))
 			c->report->error.advice = FCOPY_ADVICE_NO_FSYNC;
 		return r;
 	}
@@ -130,7 +130,7 @@ int copy_lose_attribute(struct copy *c, unsigned attribute, const struct fcopy_e
 	return 0;
 }
 
-static bool lacks_modes(const struct copy *c)
+static bool settle_lacks_modes(const struct copy *c)
 {
 	int dir;
 	destination_name(&c->dst, &dir);
@@ -138,11 +138,12 @@ static bool lacks_modes(const struct copy *c)
 }
 
 /* Some FUSE file systems without chmod(2) return EIO. */
-static int lose_attribute(void *copy, enum fcopy_attribute which, const struct fcopy_error *error)
+static int settle_lose_attribute(void *copy, enum fcopy_attribute which,
+				 const struct fcopy_error *error)
 {
 	struct copy *c = copy;
 	struct fcopy_error e = *error;
-	if (which == FCOPY_ATTR_MODE && e.err == EIO && lacks_modes(c))
+	if (which == FCOPY_ATTR_MODE && e.err == EIO && settle_lacks_modes(c))
 		e.err = EOPNOTSUPP;
 	return copy_lose_attribute(c, which, &e);
 }
@@ -164,11 +165,11 @@ int copy_attributes(struct copy *c, bool reused, attributes_loss *lose)
 	return r;
 }
 
-static int preserve_attributes(struct copy *c)
+static int settle_preserve_attributes(struct copy *c)
 {
 	struct fcopy_error e;
 	if (S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode))
-		return copy_attributes(c, attributes_may_be_old(&c->dst), lose_attribute);
+		return copy_attributes(c, attributes_may_be_old(&c->dst), settle_lose_attribute);
 	error_refuse(&e, c->dst.path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_NONE);
 	return copy_lose_attribute(c, c->options->preserve, &e);
 }
@@ -184,7 +185,7 @@ int copy_check_cancelled(struct copy *c)
 }
 
 /* Do not replace a file by an empty stream: the producer may have failed. */
-static int check_empty(struct copy *c)
+static int settle_check_empty(struct copy *c)
 {
 	mode_t from = c->src.st.st_mode;
 	const struct stat *old = c->dst.old_stat;
@@ -201,7 +202,7 @@ static int check_empty(struct copy *c)
  * with the write-back cache, fchmod(2), futimens(2), fallocate(2) and others first write the dirty
  * pages. They return the error of that, and close(2) then succeeds: fuse_do_setattr() in
  * fs/fuse/dir.c. An errno of theirs must be that of the attribute. */
-static int check_written(struct copy *c)
+static int settle_check_written(struct copy *c)
 {
 	struct failure fail;
 	const struct stat st = {.st_dev = c->device ? c->device : c->dst.st.st_dev};
@@ -210,16 +211,16 @@ static int check_written(struct copy *c)
 		return 0;
 	const bool flushes = c->options->preserve || c->dst.finishes;
 	int r = io_check_written(c->dst.fd, flushes, &fail);
-	/* Storage that sets the time at close must do so before the commit: see settle.c. */
+	/* Storage that sets the time at close must do so before copy_look_again(). */
 	c->dst.written = r == 0 && flushes && !(c->options->preserve & FCOPY_ATTR_TIMESTAMPS);
 	return r < 0 ? error_call(&c->report->error, fail.call, c->dst.path, -r) : 0;
 }
 
 /* Gives the copy its owner, mode and attributes. *metadata: fdatasync(2) would not flush them. */
-static int finish_copy(struct copy *c, bool *metadata)
+static int settle_finish_copy(struct copy *c, bool *metadata)
 {
 	*metadata = false;
-	int r = c->dst.faithful ? 0 : check_written(c);
+	int r = c->dst.faithful ? 0 : settle_check_written(c);
 	if (r == 0 && c->dst.finishes)
 		r = c->dst.ops->finish(&c->dst, &c->report->error);
 	*metadata = r == RESULT_CHANGED;
@@ -230,32 +231,32 @@ static int finish_copy(struct copy *c, bool *metadata)
 	}
 	if (r < 0)
 		return r;
-	return c->options->preserve ? preserve_attributes(c) : 0;
+	return c->options->preserve ? settle_preserve_attributes(c) : 0;
 }
 
 int copy_settle(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	const bool flushes = o->fsync || o->no_cache;
-	int r = check_source(c);
+	int r = settle_check_source(c);
 	if (r == 0 && !c->src.positional)
-		r = check_empty(c);
+		r = settle_check_empty(c);
 	if (r == 0 && (o->expected_size > 0 || o->count > 0))
 		r = copy_check_size(c, c->report->bytes);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
 	    (c->needs_truncate || c->dst.old == OLD_OVERWRITTEN))
-		r = truncate_copy(c);
+		r = settle_truncate_copy(c);
 	/* A part that is killed with its final owner or mode could not be resumed if others could
 	 * write to it by then. So what takes long comes first. */
 	bool metadata = false;
 	if (r == 0 && !o->resume)
-		r = finish_copy(c, &metadata);
+		r = settle_finish_copy(c, &metadata);
 	if (r == 0 && flushes)
 		r = copy_flush(c, metadata);
 	if (r == 0 && o->verify && !c->share) /* each share was verified */
 		r = verify_copy(c);
 	if (r == 0 && o->resume)
-		r = finish_copy(c, &metadata);
+		r = settle_finish_copy(c, &metadata);
 	if (r == 0 && o->resume && flushes)
 		r = copy_flush(c, metadata);
 	return r < 0 ? r : copy_check_cancelled(c);
@@ -282,7 +283,7 @@ static bool settle_time_changed(int held, const struct timespec *stored)
 }
 
 /* close(2) does not wait until a FUSE server has released the file. */
-static bool wait_for_change(int held, const struct timespec *stored, int most_ms)
+static bool settle_wait_for_change(int held, const struct timespec *stored, int most_ms)
 {
 	bool changed = settle_time_changed(held, stored);
 	for (int ms = 1, waited = 0; !changed && waited < most_ms; waited += ms, ms *= 2) {
@@ -294,7 +295,7 @@ static bool wait_for_change(int held, const struct timespec *stored, int most_ms
 }
 
 /* Has only the cache of the storage kept more of the source's time? */
-static bool is_equal(const struct copy *c, int held)
+static bool settle_keeps_time(const struct copy *c, int held)
 {
 	struct stat now;
 	if (fstat(held, &now) < 0)
@@ -312,8 +313,8 @@ int copy_look_again(struct copy *c, int held, int committed)
 		      : known == CLOSE_UNKNOWN               ? UNKNOWN_MS
 							     : CHANGES_MS;
 	int r = committed;
-	bool changed = r == 0 && wait_for_change(held, &stored->st_mtim, most_ms) &&
-		       !is_equal(c, held);
+	bool changed = r == 0 && settle_wait_for_change(held, &stored->st_mtim, most_ms) &&
+		       !settle_keeps_time(c, held);
 	if (r == 0 && (changed || written))
 		storage_note_close(c->storage, stored->st_dev, !changed);
 	if (changed) {
@@ -323,7 +324,7 @@ int copy_look_again(struct copy *c, int held, int committed)
 		if (set)
 			error_call(&e, "utimensat", c->dst.path, set);
 		else if (settle_time_changed(held, &stored->st_mtim))
-			set = is_equal(c, held)
+			set = settle_keeps_time(c, held)
 				  ? 0
 				  : -attributes_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);
 		if (set)

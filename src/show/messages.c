@@ -84,7 +84,7 @@ static struct kind {
 	char text[FCOPY_DETAIL_MAX]; /* of the first one, without its path */
 } kinds[KINDS];
 
-static struct kind *find_kind(const struct fcopy_error *e)
+static struct kind *flood_find(const struct fcopy_error *e)
 {
 	char call[sizeof(kinds->call)];
 	struct kind *k = kinds;
@@ -115,7 +115,7 @@ bool flood_passes(const struct cli *cli, const struct fcopy_error *e)
 	if (cli->voice.all || cli->keep_listening)
 		return true;
 	pthread_mutex_lock(&lock);
-	struct kind *k = find_kind(e);
+	struct kind *k = flood_find(e);
 	const bool passes = !k || ++k->count <= SHOWN;
 	pthread_mutex_unlock(&lock);
 	return passes;
