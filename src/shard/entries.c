@@ -20,6 +20,7 @@
 
 #define WAIT_MS   5 /* at most, for the next chunk of a list that is not complete */
 #define WAIT_PART 8 /* at first 1 ms; then this part of what it has waited */
+#define ASK_S     0.05
 
 /* A chunk at work: from its claim, or from the moment when the commit looks at it, until none of
  * its lines is left, or the walk has ended. */
@@ -210,26 +211,34 @@ static struct listed *entries_claim(struct shard_tree *s)
 	return l;
 }
 
-/* Other processes have what is listed so far. Is there more to come? */
-static bool entries_wait(struct shard_tree *s, double *since)
+/* Has the process that lists been killed? Then this one lists the rest, when the walk has ended. */
+static void entries_ask_list(struct shard_tree *s)
 {
 	int fd;
+	pthread_mutex_lock(&s->lock);
+	const bool asks = !s->orphaned && !s->job.listed && io_now() - s->asked > ASK_S;
+	const int r = asks ? job_claim_list(&s->job, &fd) : 0;
+	if (r == 1)
+		close(fd);
+	if (r < 0)
+		__atomic_store_n(&s->failed, r, __ATOMIC_RELAXED);
+	if (asks)
+		s->asked = io_now();
+	__atomic_store_n(&s->orphaned, s->orphaned || (r == 1 && !s->job.listed), __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Other processes have what is listed so far. May there be more to come? */
+static bool entries_wait(struct shard_tree *s, double *since)
+{
 	if (s->job.listed || entries_are_stopped(s))
 		return false;
 	if (*since == 0)
 		*since = io_now();
 	long ms = (long)((io_now() - *since) * 1000 / WAIT_PART) + 1;
 	nanosleep(&(struct timespec){.tv_nsec = (ms < WAIT_MS ? ms : WAIT_MS) * 1000000L}, NULL);
-	pthread_mutex_lock(&s->lock);
-	const int r = job_claim_list(&s->job, &fd);
-	if (r == 1)
-		close(fd);
-	if (r < 0)
-		__atomic_store_n(&s->failed, r, __ATOMIC_RELAXED);
-	/* If the process that lists was killed, this one lists the rest. */
-	const bool more = r == 0 || (r == 1 && s->job.listed);
-	pthread_mutex_unlock(&s->lock);
-	return more;
+	entries_ask_list(s);
+	return !__atomic_load_n(&s->orphaned, __ATOMIC_RELAXED);
 }
 
 static struct listed *entries_next(struct worker *w)
@@ -249,6 +258,8 @@ static int entries_walk(struct shard_tree *s, const struct batches *chunks)
 	struct ground ground = s->ground;
 	ground.share = true;
 	s->failed = 0;
+	s->orphaned = false;
+	s->asked = 0;
 	return shard_walk(s, &ground, chunks, NULL);
 }
 

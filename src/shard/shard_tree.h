@@ -119,9 +119,11 @@ struct shard_tree {
 	struct ground ground;  /* of the walks that copy */
 	struct lister *lister; /* of the walk that lists */
 	int failed;            /* why the job ends in this pass, or 0; atomic */
-	struct work *working;  /* chunks of entries.c that are not finished */
-	struct inodes copies;  /* those that the commit has found, if it looks at each ... */
-	unsigned checked;      /* ... and of how many chunks it has */
+	double asked;  /* io_now() when it was last tried to claim the list; under the lock */
+	bool orphaned; /* the process that listed was killed before the end; atomic */
+	struct work *working; /* chunks of entries.c that are not finished */
+	struct inodes copies; /* those that the commit has found, if it looks at each ... */
+	unsigned checked;     /* ... and of how many chunks it has */
 };
 
 /* entries.c: walks the operand's directory. With batches, it walks these, and before them what the
