@@ -44,11 +44,12 @@ enum step {
 	STEP_DISPLACE, /* the rename of what a copy replaces */
 	STEP_OPEN,     /* the open of the copy, to read it */
 	STEP_TRUNCATE, /* ftruncate(2) of the copy */
+	STEP_REPORTED, /* any: the caller reports nothing more */
 };
 
 /* Which call has failed, beside -errno. */
 struct failure {
-	const char *call; /* for messages; NULL: it is reported, or no call has failed */
+	const char *call; /* for messages; NULL: no call has failed, or STEP_REPORTED */
 	enum step step;
 };
 
@@ -65,6 +66,13 @@ static inline int fail_if(struct failure *fail, int r, const char *call)
 {
 	if (r < 0)
 		fail_at(fail, call);
+	return r;
+}
+
+/* The failure was reported. Returns r, its -errno. */
+static inline int fail_reported(struct failure *fail, int r)
+{
+	*fail = (struct failure){.step = STEP_REPORTED};
 	return r;
 }
 

@@ -93,15 +93,16 @@ void admit_close(int fd, const struct stat *st);
 /* Which directories are open, and which are closed for now: opened.c. */
 
 /* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and
- * is neither flushed nor given attributes. Returns a descriptor, or -1 with errno. */
+ * is neither flushed nor given attributes. Returns a descriptor or -errno. */
 int directory_open(const struct tree *, int parent, const char *name);
 /* Opens the directory that a symlink of this user or of root leads to, with O_RDONLY or O_PATH.
- * Returns a descriptor, or -1 with errno. EPERM: it is another user's, and could lead to any
- * directory of this user; ENOTDIR: it is no symlink, or leads to no directory; ENOENT: it leads
- * nowhere. */
+ * Returns a descriptor; -EPERM: it is another user's, and could lead to any directory of this user;
+ * -ENOTDIR: it is no symlink, or leads to no directory; -ENOENT: it leads nowhere; or another
+ * -errno.
+ */
 int directory_follow(int parent, const char *name, int flags);
-/* The same for one that was there, and may be a symlink with options.keep_directory_symlink. EPERM:
- * it is another user's. */
+/* The same for one that was there, and may be a symlink with options.keep_directory_symlink.
+ * -EPERM: it is another user's. */
 int directory_open_old(const struct tree *, int parent, const char *name);
 /* For one walk below the operand's directory, which stays open. */
 void opened_start(struct tree *, const struct directory *root);

@@ -61,7 +61,7 @@ static int directory_complete_new(int dir, const char *name, void *arg, struct f
 	if (x->fd >= 0) /* of a first try */
 		close(x->fd);
 	x->fd = directory_open(x->tree, dir, name);
-	return x->fd < 0 ? fail_at(fail, "open") : 0;
+	return fail_if(fail, x->fd < 0 ? x->fd : 0, "open");
 }
 
 /* Returns a descriptor of the new directory, or -errno with the failed call. Where it cannot be
@@ -196,14 +196,12 @@ static int directory_make_new(struct worker *w, const struct entry *e, const str
 		return report_call(w, e, "chmod", entry_dst, -r);
 	int fd = directory_open_old(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
-	if (fd < 0 && t->share.by && (errno == ENOTDIR || errno == ELOOP) &&
-	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
+	if (t->share.by && (fd == -ENOTDIR || fd == -ELOOP) && unlinkat(dir, e->as, 0) == 0 &&
+	    mkdirat(dir, e->as, mode) == 0)
 		fd = directory_open(t, dir, e->as);
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
+	if (!*fresh && (fd == -ENOTDIR || fd == -ELOOP))
 		return directory_meet(w, e, other);
-	if (fd < 0)
-		return directory_fail(w, e, errno);
-	return directory_claim(w, e, fd);
+	return fd < 0 ? directory_fail(w, e, -fd) : directory_claim(w, e, fd);
 }
 
 /* Opens the destination's directory, which is created unless it exists. Returns a descriptor;
@@ -215,7 +213,7 @@ static int directory_find(struct worker *w, const struct entry *e, const struct 
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	const bool old = e->listed ? e->dir->state != DIRECTORY_NEW
 				   : !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD;
-	const int fd = old ? directory_open_old(t, e->dir->dst, e->as) : -1;
+	const int fd = old ? directory_open_old(t, e->dir->dst, e->as) : -ENOENT;
 	if (fd >= 0 && e->listed && t->root.ground.withheld)
 		(void)permissions_admit_owner(e->dir->dst, e->as);
 	if (fd >= 0)
@@ -223,10 +221,10 @@ static int directory_find(struct worker *w, const struct entry *e, const struct 
 	if (!t->options->dry_run)
 		return directory_make_new(w, e, st, fresh, other);
 	*fresh = true;
-	if (!old || errno == ENOENT)
+	if (fd == -ENOENT)
 		return DIRECTORY_ABSENT;
-	return errno == ENOTDIR || errno == ELOOP ? directory_meet(w, e, other)
-						  : directory_fail(w, e, errno);
+	return fd == -ENOTDIR || fd == -ELOOP ? directory_meet(w, e, other)
+					      : directory_fail(w, e, -fd);
 }
 
 /* Opens or creates the destination's directory; a mirror replaces what is no directory. Returns

@@ -138,7 +138,7 @@ static int finished_check(struct building *r)
 	struct failure fail;
 	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
 	if (r->dst < 0)
-		return root_fail(r, "open", errno);
+		return root_fail(r, "open", -r->dst);
 	/* Then files would have to be read from the storage, or flushed one by one. */
 	const bool each = o->verify || (o->fsync && flush_needs_each(t, r->dst));
 	int result = each ? 0 : finished_compare(r);

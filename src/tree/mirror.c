@@ -180,7 +180,7 @@ static bool mirror_is_excluded(const struct worker *w, const struct directory *d
 	       mirror_source_is_excluded(w->tree, d->src, name, path);
 }
 
-/* Returns 0, or -errno with the call; NULL: reported. */
+/* Returns 0 or -errno with the call. */
 static int mirror_note_extra(struct worker *w, struct directory *d, const char *name,
 			     const struct aliases *aliases, struct failure *fail)
 {
@@ -188,12 +188,11 @@ static int mirror_note_extra(struct worker *w, struct directory *d, const char *
 	const struct entry e = ENTRY(d, name);
 	if (fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : fail_at(fail, "stat");
-	if (aliases->unknown) {
-		fail_at(fail, NULL);
-		return report_refusal(w, &e, entry_dst, ESTALE,
-				      "may be the copy of an entry with another name: inode "
-				      "numbers change here: not removed");
-	}
+	if (aliases->unknown)
+		return fail_reported(
+		    fail, report_refusal(w, &e, entry_dst, ESTALE,
+					 "may be the copy of an entry with another name: inode "
+					 "numbers change here: not removed"));
 	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st)
 		   ? 0
 		   : fail_if(fail, -ENOMEM, "malloc");
@@ -296,7 +295,7 @@ void mirror_collect(struct worker *w, struct directory *d)
 	r = names_read(d->dst, &dst, &fail);
 	if (r == 0)
 		r = mirror_compare(w, d, &src, &dst, &fail);
-	if (r < 0 && fail.call)
+	if (r < 0 && fail.step != STEP_REPORTED)
 		report_call(w, &e, fail.call, entry_dst, -r);
 	names_free(&src);
 	names_free(&dst);

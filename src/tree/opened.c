@@ -157,11 +157,10 @@ int directory_open(const struct tree *t, int parent, const char *name)
 	const struct fcopy_options *o = &t->options->copy;
 	const int flags = O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int fd = openat(parent, name, O_RDONLY | flags);
-	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->root.ground.journal ||
-	    t->share.by)
-		return fd;
-	return faccessat(parent, name, X_OK, AT_EACCESS) < 0 ? -1
-							     : openat(parent, name, O_PATH | flags);
+	if (fd < 0 && errno == EACCES && !o->preserve && !o->fsync && !t->root.ground.journal &&
+	    !t->share.by && faccessat(parent, name, X_OK, AT_EACCESS) == 0)
+		fd = openat(parent, name, O_PATH | flags);
+	return fd < 0 ? -errno : fd;
 }
 
 int directory_follow(int parent, const char *name, int flags)
@@ -169,23 +168,20 @@ int directory_follow(int parent, const char *name, int flags)
 	char text[PATH_MAX];
 	struct stat st;
 	const int r = io_read_link(parent, name, text, &st);
-	if (r < 0 || io_is_foreign(&st)) {
-		errno = r < 0 ? ENOTDIR : EPERM;
-		return -1;
-	}
-	return openat(parent, text, flags | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	if (r < 0 || io_is_foreign(&st))
+		return r < 0 ? -ENOTDIR : -EPERM;
+	const int fd = openat(parent, text, flags | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 int directory_open_old(const struct tree *t, int parent, const char *name)
 {
 	int fd = directory_open(t, parent, name);
-	if (fd >= 0 || (errno != ENOTDIR && errno != ELOOP) ||
-	    !t->options->keep_directory_symlink || !t->root.ground.foreign)
+	if ((fd != -ENOTDIR && fd != -ELOOP) || !t->options->keep_directory_symlink ||
+	    !t->root.ground.foreign)
 		return fd;
 	fd = directory_follow(parent, name, O_RDONLY);
-	if (fd < 0 && errno == ENOENT)
-		errno = ENOTDIR;
-	return fd;
+	return fd == -ENOENT ? -ENOTDIR : fd;
 }
 
 /* The directories that one of the tree stands for. */
@@ -205,11 +201,12 @@ static int opened_open_checked(const struct tree *t, const struct directory *d,
 	const struct inode was[] = {inode_of(&d->st), d->dst_inode, d->opened.link};
 	struct stat st;
 	const bool keeps = side == OPENED_DST && t->options->keep_directory_symlink;
-	int fd = (passes && !keeps) || side == OPENED_LINK ? openat(at, name, flags | O_PATH)
-		 : side == OPENED_SRC ? openat(at, name, flags | O_RDONLY | O_NOCTTY)
-				      : directory_open_old(t, at, name);
+	const int how = (passes && !keeps) || side == OPENED_LINK ? O_PATH
+			: side == OPENED_SRC                      ? O_RDONLY | O_NOCTTY
+								  : -1;
+	int fd = how < 0 ? directory_open_old(t, at, name) : openat(at, name, flags | how);
 	if (fd < 0)
-		return -errno;
+		return how < 0 ? fd : -errno;
 	int r = fstat(fd, &st) < 0 ? -errno : inode_is(was[side], &st) ? fd : -ESTALE;
 	if (r >= 0 && side == OPENED_DST && d->opened.id.known) {
 		const struct identity now = identity_of(fd);

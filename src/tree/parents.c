@@ -48,7 +48,7 @@ static int parents_open(struct parents *p, int dir, const char *name, bool *syml
 	if (fd >= 0 && r < 0)
 		close(fd);
 	if (*symlink)
-		r = (fd = directory_follow(dir, name, O_PATH)) < 0 ? -errno : fd;
+		r = directory_follow(dir, name, O_PATH);
 	p->foreign = *symlink && r == -EPERM;
 	return r;
 }

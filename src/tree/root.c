@@ -97,11 +97,13 @@ static int root_open_symlink(struct building *r)
 {
 	struct stat st = {0};
 	r->dst = directory_follow(r->to->place.dir, r->to->place.name, O_RDONLY);
-	if (r->dst < 0 && errno == EPERM)
+	if (r->dst == -EPERM)
 		return root_refuse(r, EPERM, SYMLINK_FOREIGN, FCOPY_ADVICE_NONE);
-	if (r->dst < 0 && (errno == ENOTDIR || errno == ENOENT))
+	if (r->dst == -ENOTDIR || r->dst == -ENOENT)
 		return root_refuse_other(r);
-	int result = r->dst < 0 || fstat(r->dst, &st) < 0 ? root_fail(r, "open", errno) : 0;
+	int result = r->dst < 0               ? root_fail(r, "open", -r->dst)
+		     : fstat(r->dst, &st) < 0 ? root_fail(r, "open", errno)
+					      : 0;
 	if (result == 0 && same_inode(&st, &r->from->place.st))
 		result = root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (result == 0)
@@ -146,7 +148,7 @@ static int root_open(struct building *r)
 		return result;
 	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)
-		return root_fail(r, "open", errno);
+		return root_fail(r, "open", -r->dst);
 	result = root_check_same(r);
 	if (result == 0) /* the directory itself may be a bind mount */
 		result = root_check_inside(r, r->dst);

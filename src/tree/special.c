@@ -91,11 +91,11 @@ static int special_complete(int dir, const char *name, void *arg, struct failure
 		w->work.made = identity_of(fd); /* of -1: unknown */
 		io_close(fd);
 	}
-	fail_at(fail, NULL); /* it is reported */
-	return w->options.preserve ? special_set_attributes(w, s->e, dir, name, s->st) : 0;
+	const int r = w->options.preserve ? special_set_attributes(w, s->e, dir, name, s->st) : 0;
+	return r < 0 ? fail_reported(fail, r) : 0;
 }
 
-/* Returns as aside_make() or aside_replace(); fail->call NULL: reported. */
+/* Returns as aside_make() or aside_replace(); STEP_REPORTED: of an attribute. */
 static int special_make(struct worker *w, const struct entry *e, const struct stat *st,
 			bool replace, struct failure *fail)
 {
@@ -131,14 +131,16 @@ static int special_take(struct worker *w, const struct entry *e, const struct st
 
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if the outcome is known;
  * RESULT_TAKEN; RESULT_RIVAL if another entry of the source has it; or -errno with the
- * call; NULL: reported. */
+ * call, or STEP_REPORTED. */
 static int special_place(struct worker *w, const struct entry *e, const struct stat *st,
 			 struct failure *fail)
 {
 	struct tree *t = w->tree;
 	int r = w->work.decision.replaces ? -EEXIST : special_make(w, e, st, false, fail);
-	if (r == -EEXIST && t->root.ground.exclusive)
-		return fail_if(fail, special_take(w, e, st), NULL);
+	if (r == -EEXIST && t->root.ground.exclusive) {
+		r = special_take(w, e, st);
+		return r < 0 ? fail_reported(fail, r) : 0;
+	}
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, st, false, fail);
 	if (r == -EEXIST && (w->work.decision.exact || facts_are_old(&w->work)) &&
@@ -185,7 +187,7 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 	rivals_lock(w->tree);
 	const int r = special_place(w, e, st, &fail);
 	rivals_unlock(w->tree);
-	if (r < 0 && !fail.call)
+	if (r < 0 && fail.step == STEP_REPORTED)
 		return true;
 	if (r == RESULT_RIVAL)
 		rivals_report(w, e);
@@ -204,7 +206,7 @@ void special_copy(struct worker *w, const struct entry *e, const struct stat *st
 /* options.symbolic_link: an entry of DST becomes a symlink to its source. */
 
 /* It gets the times and the owner of the source; its other attributes are those of its target.
- * fail->call NULL: reported. */
+ * Returns 0 or -errno; STEP_REPORTED: of an attribute. */
 static int symbolic_link_complete(int dir, const char *name, void *arg, struct failure *fail)
 {
 	const unsigned which = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_OWNERSHIP;
@@ -217,10 +219,9 @@ static int symbolic_link_complete(int dir, const char *name, void *arg, struct f
 	if (dst.fd < 0)
 		return fail_at(fail, "open");
 	as_link.st_mode = S_IFLNK | 0777;
-	fail_at(fail, NULL);
 	int r = preserve_entry(l->w, l->e, &(struct xattr_file){.fd = -1}, &dst, &as_link, which);
 	close(dst.fd);
-	return r;
+	return r < 0 ? fail_reported(fail, r) : 0;
 }
 
 /* Returns false if something else than was looked at has the name. */
@@ -247,7 +248,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 		rivals_report(w, e);
 	else if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(&w->work)))
 		return false;
-	else if (r < 0 && fail.call)
+	else if (r < 0 && fail.step != STEP_REPORTED)
 		report_call(w, e, fail.call, entry_dst, -r);
 	else if (r == 0)
 		w->work.outcome.type = S_IFLNK;
