@@ -79,7 +79,8 @@ static void finished_warn(const struct building *r)
 	report_operand_warning(r->tree, &error);
 }
 
-/* The same. The directory itself gets its attributes again at the end of a commit. */
+/* Is DST the complete copy of SRC, or would it be if DST could have hard links? Returns as
+ * finished_walk(). The directory itself gets its attributes again at the end of a commit. */
 static int finished_compare(const struct building *r)
 {
 	struct tree *t = r->tree;

@@ -31,7 +31,7 @@ struct mirror_run {
 	bool counts;                       /* only */
 	uint64_t entries;                  /* removed or counted */
 	unsigned depth;                    /* below what is to be removed */
-	dev_t dev;                         /* of DST */
+	dev_t dev;                         /* of the directory that holds what is removed */
 	struct inode above[ANCESTORS_MAX]; /* SRC and the directories above it */
 	size_t ancestors;
 	const char *obstacle; /* the first entry that must stay: what it is; NULL: none */
@@ -249,8 +249,8 @@ static int mirror_remove_old(struct mirror_run *x, const struct left *l, const c
 	return r;
 }
 
-/* The same for a directory with a drawn name, which stays if its process lives, or it is not
- * certainly ours. */
+/* Removes or counts a directory with a drawn name, which stays if its process lives, or it is not
+ * certainly ours. Returns as mirror_remove_below. */
 static int mirror_remove_left(struct mirror_run *x, int parent, const char *name, const char *path)
 {
 	struct left l;
@@ -267,7 +267,8 @@ static int mirror_remove_left(struct mirror_run *x, int parent, const char *name
 	return r;
 }
 
-/* The same, but for the names of copies at work. */
+/* Removes or counts one entry, but for the names of copies at work. Returns as mirror_remove_below.
+ */
 static int mirror_remove(struct mirror_run *x, int *parent, const char *name, char *path)
 {
 	const bool own = mirror_is_own(name);
@@ -283,10 +284,8 @@ static int mirror_remove(struct mirror_run *x, int *parent, const char *name, ch
 static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts,
 				       bool reports)
 {
-	struct mirror_run x = {.w = w, .root = root, .counts = counts, .reports = reports};
-	struct stat st;
-	if (fstat(root->dst, &st) == 0)
-		x.dev = st.st_dev;
+	struct mirror_run x = {
+	    .w = w, .root = root, .counts = counts, .reports = reports, .dev = root->dst_inode.dev};
 	(void)reader_climb(x.root->src, mirror_note_ancestor, &x, NULL);
 	return x;
 }
@@ -406,7 +405,6 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	const size_t length = slash ? (size_t)(slash - extra->path) : 0;
 	const char *name = slash ? slash + 1 : extra->path;
 	struct stat st = {0};
-	const dev_t top = x->dev;
 	strcpy(path, extra->path);
 	snprintf(directory, sizeof(directory), "%.*s", (int)length, path);
 	int dst = mirror_open(x->root->dst, extra->path, length, false, false);
@@ -417,7 +415,8 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		return;
 	}
 	const int unknown = fstat(dst, &st) < 0 ? errno : 0;
-	x->dev = unknown ? top : st.st_dev; /* it may be in a subvolume */
+	/* It may be in a subvolume. */
+	x->dev = unknown ? x->root->dst_inode.dev : st.st_dev;
 	const bool admitted = !unknown && !x->counts && admit_open(dst, &st);
 	const char *reason = NULL;
 	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
@@ -427,7 +426,6 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		mirror_restore_time(x, dst, directory, &st, unknown);
 	if (admitted)
 		admit_close(dst, &st);
-	x->dev = top;
 	close(dst);
 }
 

@@ -39,24 +39,23 @@ void pool_push(struct worker *w, struct item item)
 	p->run(w, &item);
 }
 
-unsigned pool_idle(const struct tree *t)
+unsigned pool_idle(const struct pool *p)
 {
-	return __atomic_load_n(&t->pool.idle, __ATOMIC_RELAXED);
+	return __atomic_load_n(&p->idle, __ATOMIC_RELAXED);
 }
 
-unsigned pool_unserved(const struct tree *t)
+unsigned pool_unserved(const struct pool *p)
 {
-	const unsigned idle = __atomic_load_n(&t->pool.idle, __ATOMIC_RELAXED);
+	const unsigned idle = __atomic_load_n(&p->idle, __ATOMIC_RELAXED);
 	if (idle == 0)
 		return 0;
-	const size_t used = __atomic_load_n(&t->pool.used, __ATOMIC_RELAXED);
+	const size_t used = __atomic_load_n(&p->used, __ATOMIC_RELAXED);
 	return used < idle ? idle - (unsigned)used : 0;
 }
 
-void pool_wake(struct tree *t, bool all)
+void pool_wake(struct pool *p, bool all)
 {
-	struct pool *p = &t->pool;
-	if (pool_idle(t) == 0) /* one that is about to sleep sees what was pushed */
+	if (pool_idle(p) == 0) /* one that is about to sleep sees what was pushed */
 		return;
 	pthread_mutex_lock(&p->lock);
 	if (p->idle > 0)
@@ -66,9 +65,9 @@ void pool_wake(struct tree *t, bool all)
 
 void pool_push_own(struct worker *w, struct item item)
 {
-	if (w->own.dir || pool_idle(w->tree) > 0) {
+	if (w->own.dir || pool_idle(&w->tree->pool) > 0) {
 		pool_push(w, item);
-		pool_wake(w->tree, false);
+		pool_wake(&w->tree->pool, false);
 	} else {
 		w->own = item;
 	}
@@ -180,7 +179,7 @@ static bool pool_pop_own(struct worker *w, struct item *item)
 	if (w->number < __atomic_load_n(&p->threads.active, __ATOMIC_RELAXED))
 		return true;
 	pool_push(w, *item);
-	pool_wake(w->tree, false);
+	pool_wake(&w->tree->pool, false);
 	return false;
 }
 

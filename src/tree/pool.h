@@ -58,16 +58,16 @@ struct tuner_report {
 };
 
 struct tuner {
-	unsigned threads;           /* that copy now */
-	unsigned start, limit;      /* the number at the start; the highest one */
-	unsigned before;            /* threads before this trial; 0: no trial */
-	unsigned proven;            /* the highest number that a trial confirmed */
-	unsigned reports;           /* since the last look */
-	bool doubtful;              /* the trial has not reached its aim at the first look */
-	bool failed;                /* more threads did not help: no leaps any more */
-	unsigned pause, paused;     /* looks until the next trial: after the last one; left */
-	double rate;                /* work per second before the trial */
-	struct tuner_report sum;    /* since the last look */
+	unsigned threads;        /* that copy now */
+	unsigned start, limit;   /* the number at the start; the highest one */
+	unsigned before;         /* threads before this trial; 0: no trial */
+	unsigned proven;         /* the highest number that a trial confirmed */
+	unsigned reports;        /* since the last look */
+	bool second;             /* look at this trial: it has not reached its aim at the first */
+	bool failed;             /* more threads did not help: no leaps any more */
+	unsigned pause, paused;  /* looks until the next trial: after the last one; left */
+	double rate;             /* work per second before the trial */
+	struct tuner_report sum; /* since the last look */
 	struct tuner_report recent; /* of the last looks; the earlier, the less it counts */
 	enum tuner_reason reason;
 };
@@ -178,14 +178,14 @@ void tuning_end_item(struct worker *);
 
 /* Adds an item. If there is no memory for it, stops the tree, and runs the item in this thread. */
 void pool_push(struct worker *, struct item);
-/* The same, but this thread runs it next, if it has nothing else to run and no thread is idle. */
+/* Adds an item that this thread runs next, if it has nothing else to run and no thread is idle. */
 void pool_push_own(struct worker *, struct item);
 /* How many threads have nothing to do. */
-unsigned pool_idle(const struct tree *);
-/* The same, less the items that wait for them. */
-unsigned pool_unserved(const struct tree *);
+unsigned pool_idle(const struct pool *);
+/* How many more idle threads there are than items. */
+unsigned pool_unserved(const struct pool *);
 /* Wakes all idle threads, after a series of pushes; or one of them. */
-void pool_wake(struct tree *, bool all);
+void pool_wake(struct pool *, bool all);
 /* A worker for this thread, or NULL; and its end, which adds up what it did. */
 struct worker *pool_join(struct tree *);
 void pool_leave(struct worker *);

@@ -159,11 +159,11 @@ bool tuner_note(struct tuner *t, const struct tuner_report *r, bool queued)
 	t->sum.work += r->work;
 	t->sum.busy += r->busy;
 	t->sum.waited += r->waited;
-	if (++t->reports < t->threads * (t->doubtful ? 2 : 1) || t->sum.busy <= 0)
+	if (++t->reports < t->threads * (t->second ? 2 : 1) || t->sum.busy <= 0)
 		return false;
 	const double rate = t->threads * t->sum.work / t->sum.busy;
-	t->doubtful = !t->doubtful && t->before > 0 && !tuner_succeeded(t, rate);
-	if (t->doubtful)
+	t->second = !t->second && t->before > 0 && !tuner_succeeded(t, rate);
+	if (t->second)
 		return false;
 	const bool changed = tuner_look(t, rate, queued);
 	t->sum = (struct tuner_report){0};

@@ -197,7 +197,7 @@ static void walk_read(struct worker *w, struct directory *d, struct item *own)
 		if (rest)
 			walk_push(w, &(struct item){.dir = d});
 		bool pushed = walk_push_directories(w, d, n);
-		if (rest || pool_idle(w->tree) > 0) {
+		if (rest || pool_idle(&w->tree->pool) > 0) {
 			walk_push_files(w, d, n);
 			names_unref(n);
 			pushed = true;
@@ -206,7 +206,7 @@ static void walk_read(struct worker *w, struct directory *d, struct item *own)
 			w->left = own->count;
 		}
 		if (pushed)
-			pool_wake(w->tree, true);
+			pool_wake(&w->tree->pool, true);
 		if (!w->tree->share.batches)
 			tuning_begin_walk(w, d->src);
 		if (rest)
@@ -229,7 +229,7 @@ static unsigned walk_skip(const struct names *n, unsigned at, unsigned skip)
  * how many are left to this thread. */
 static unsigned walk_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
 {
-	const unsigned idle = left < 2 ? 0 : pool_unserved(w->tree);
+	const unsigned idle = left < 2 ? 0 : pool_unserved(&w->tree->pool);
 	if (idle == 0)
 		return left;
 	const unsigned parts = idle + 1 < left ? idle + 1 : left,
@@ -239,7 +239,7 @@ static unsigned walk_share(struct worker *w, const struct item *item, unsigned a
 		at = walk_skip(item->names, at, next);
 		walk_push(w, &(struct item){item->dir, item->names, at, left / parts});
 	}
-	pool_wake(w->tree, parts > 2);
+	pool_wake(&w->tree->pool, parts > 2);
 	return own;
 }
 

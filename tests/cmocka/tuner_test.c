@@ -242,7 +242,7 @@ static void run_pooled(struct worker *w, const struct item *item)
 		while (!others_wait(p, 1)) /* the other thread has started */
 			usleep(100);
 		pool_push(w, (struct item){.dir = &pooled[1]});
-		pool_wake(w->tree, false);
+		pool_wake(&w->tree->pool, false);
 		while (!__atomic_load_n(&pooled_done[1], __ATOMIC_ACQUIRE))
 			usleep(100);
 	} else if (n == 1) {
@@ -312,7 +312,7 @@ static void run_large(struct worker *w, const struct item *item)
 	if (n > 0)
 		return;
 	pool_push(w, (struct item){.dir = &pooled[1]});
-	pool_wake(w->tree, false);
+	pool_wake(&w->tree->pool, false);
 	assert_int_equal(ranges_run(&engine, &t, 1, false, &w->file.helpers), 0);
 	assert_int_equal(t.offset, t.end);
 	assert_int_equal(t.threads, HELPING);
