@@ -2,9 +2,10 @@
  *
  * A new tree that several processes copy.
  *
- *   shard_tree.c --> finish.c: the commit, by walks -->\
- *              \---> list.c: the list, by a walk ------>-\> entries.c: the chunks, by walks
- *                         all of them --> chunk.c: the list as text --> job.c, claims.c
+ *   shard_tree.c -+-> finish.c: the commit, by walks -+-> entries.c: the chunks, by walks
+ *                 \-> list.c: the list, by a walk -----/         |
+ *                                                               v
+ *                          job.c, claims.c <-- chunk.c: the list as text, and as directories
  *
  * The list of a tree: what its chunks have.
  *
@@ -22,8 +23,8 @@
 #include "job.h"
 #include "tree/root.h"
 
-#define LIST_PATH ((size_t)32 << 10) /* the longest path below the operand, with its 0 */
-#define LIST_LINE (4 * LIST_PATH)
+#define LIST_PATH ((size_t)32 << 10)   /* the longest path below the operand, with its 0 */
+#define LIST_LINE (4 * LIST_PATH + 64) /* ... escaped, with what stands around it */
 
 /* A line, except "in". */
 struct line {

@@ -86,15 +86,15 @@ static int home_publish(struct building *r)
 
 /* A new tree that is being made. */
 struct raising {
-	mode_t mode, *left;
+	mode_t mode, left; /* that it is made with, and what of it the umask and ACLs left */
 	bool moves, hidden;
-	struct failure *fail;
+	struct failure fail;
 };
 
 static int home_make_directory(int dir, const char *name, void *arg)
 {
-	const struct raising *x = arg;
-	return private_make_directory(dir, name, x->mode, x->moves, !x->hidden, x->left, x->fail);
+	struct raising *x = arg;
+	return private_make_directory(dir, name, x->mode, x->moves, !x->hidden, &x->left, &x->fail);
 }
 
 /* Outside a private directory the tree is closed to others from the start; the commit restores the
@@ -107,26 +107,20 @@ static int home_make(struct building *r, mode_t mode)
 	const int home = r->slot.home;
 	const bool moves = !hidden && fstat(home, &st) == 0 && private_is_shared(&st) &&
 			   storage_can(r->tree->known.storage, home, STORAGE_RENAMES_DIRECTORIES);
-	struct failure fail;
-	mode_t left;
-	struct raising x = {.mode = (mode & 01777) | 0700,
-			    .left = &left,
-			    .moves = moves,
-			    .hidden = hidden,
-			    .fail = &fail};
+	struct raising x = {.mode = (mode & 01777) | 0700, .moves = moves, .hidden = hidden};
 	r->dst = slot_make(&r->slot, home, r->to->place.name, -1, home_make_directory, &x, "mkdir",
-			   &fail);
+			   &x.fail);
 	if (r->dst == -EEXIST && r->slot.how == HOW_FINAL)
 		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
 	if (r->dst == -ESTALE && !hidden)
 		return root_refuse(r, ESTALE, "another process has replaced the new directory",
 				   FCOPY_ADVICE_NONE);
 	if (r->dst < 0)
-		return root_fail(r, fail.call, -r->dst);
+		return root_fail(r, x.fail.call, -r->dst);
 	/* By its lock another copy sees that the tree is in use. */
 	if (!hidden)
 		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
-	r->mode = left & ~(0700 & ~mode);
+	r->mode = x.left & ~(0700 & ~mode);
 	return 0;
 }
 
