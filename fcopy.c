@@ -5,69 +5,49 @@
  * This file shows the whole program, which is the same for every command: options -> outputs open
  * -> sinks begin -> copy -> sinks end -> outputs close -> exit status. The map:
  *
- *   include/fcopy.h   the public header of libfcopy
- *   src/cli/          what is typed: options and option_table, operands (SRC, DST, MODE; words that
- *                     were meant as a value), filters, value (sizes, words, attributes, modes),
- *                     shard, help; start (of a tree, of --clean) and benchmark, which runs all
- *                     modes
- *   src/show/         what is printed, through sinks: people (messages, lists), lines
- *                     (--json=lines), log (--log-file), object (--json); what they print:
- *                     messages, hint, listening, progress, line, ending (of a file, in words; what
- *                     became of each SRC), stats, tree_print, left_print (what copies leave),
- *                     benchmark; by say (text for people, names in it), json, text; output (their
- *                     files), patient (standard output waits for its reader), signals (a copy ends
- *                     by the first, the program by the second)
- *   src/shard/        a copy by several processes: job (the protocol), claims (of chunks), refuse;
- *                     shard_file; shard_tree, list (of a tree), chunk (its text), entries (batches
- *                     for the walk of src/tree), finish (the commit)
- *   src/source/       reader (of directories, and climbs to those above); filter (which entries are
- *                     copied: --exclude, patterns and lists; paths), pattern
- *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a directory),
- *                     finished (what --resume compares), home (where a new tree is built), commit,
- *                     inside (DST below SRC); walk (reads directories), threads and tuner (how
- *                     many), census (for progress), pool (of work); entry (one name), regular (a
- *                     file), facts (what is known of it), update (is it equal, and gets
- *                     attributes), enter (subdirectories), displace (backups, other types), links,
- *                     hard_link, special (all that is not copied), resume, prune (outdated
- *                     entries); directory (its end), permissions, opened (descriptors); rivals and
- *                     inodes (names that lead to one file in DST), aside (where others can exchange
- *                     names), mirror and mirror_remove (what SRC lacks); report, report_entry
- *   src/copy/         policy: conflicts (options that exclude each other), rules (what options
- *                     demand of SRC, DST and the mode), copy (opens; --resume of what is
- *                     complete), run (up to the commit), settle (before and after the commit),
- *                     notify (warnings), plan (clones, extents, and what follows), mover (chooses
- *                     what moves the next bytes), move (runs it), ranges (threads), modes, decide
- *                     (what becomes of an entry; ground: what is true of one SRC and of its copy's
- *                     place), outcome (of one entry; counts), allocate (extents, space), clean,
- *                     compare (--verify), serve (many clients)
- *   src/part/         what a copy is built in until its commit: private (a directory that only
- *                     this user can enter), shared (names and locks), part (DST.fcopy-part),
- *                     acquire (continue it or begin), trust (whose is it?), journal, left (by
- *                     killed copies: part_examine), remove
- *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), place (a name
- *                     in a directory), source (opens SRC, and operands that are not paths),
- *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes
- *                     into being), backup (of what a commit replaces), replace and temporary (an
- *                     atomic file), partial (--resume, and the part of shards), in_place, storage
- *                     (what it can rename and keep: names, modes, owners, times), attributes (of
- *                     SRC, and of the file that is replaced), xattr, equal; socket, tcp, http,
- *                     http_parse (requests), http_response, http_room (clients), http_upload;
- *                     error, classify (what a failure means), same (is SRC also DST?)
- *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
- *                     engines share; one engine per file (pieces.h belongs to direct)
- *   src/io/           result (of functions, beside -errno); the read and write loops, memory, times
- *                     of files, symlinks; proc (what /proc shows: mounts, paths of open files);
- *                     io_uring, hash (also a checksum, and a table of hashes), words (of lines),
- *                     amount (of bytes, in words); system (what each file system can do, by its
- *                     type); libc (what musl lacks)
- *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages (.mk)
- *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long
- *                     (proofs), kernels (other kernels), tools
- *   bench/            benchmarks against other copiers, and their results
+ *   include/  fcopy.h, the public header of libfcopy
+ *   src/
+ *   cli/      what is typed: options, option_table; operands, filters, shard; value (sizes, words,
+ *             attributes, modes); help; start (a tree, --clean); benchmark
+ *   show/     what is printed: sinks pass each event to people (messages), lines (--json=lines),
+ *             log (--log-file) and object (--json). For people: messages, hint, listening,
+ *             progress, line, ending (of a file, of a SRC), stats, tree_print, left_print,
+ *             benchmark. For all: say (text, names), text, json, output (files), patient (standard
+ *             output waits for its reader), signals (the first ends a copy, the second fcopy)
+ *   shard/    a copy by several processes: job (the protocol), claims (of chunks), refuse;
+ *             shard_file; shard_tree, list (of a tree), chunk (its text), entries (for the walk),
+ *             finish (the commit)
+ *   tree/     several SRC, and trees. Each SRC: tree, operands, single (no directory), parents.
+ *             Its directory: root, finished (is it complete?), home (where it is built), commit,
+ *             inside (is DST below SRC?). Threads: walk, pool, threads, tuner, census (the total).
+ *             An entry: entry, facts, update (is it equal?), regular, enter (a subdirectory),
+ *             special, links, hard_link; displace (what it replaces), aside (made in private),
+ *             rivals, inodes; report, report_entry. The end of a directory: directory,
+ *             permissions, opened (descriptors). What SRC lacks: resume, prune (in a part);
+ *             mirror, mirror_remove
+ *   copy/     one file, and what a tree decides. May it be: conflicts, rules. One copy: copy
+ *             (opens), run, settle (before and after the commit), notify (warnings), compare
+ *             (--verify), clean, serve (clients). Its bytes: plan, allocate (extents, space),
+ *             modes, mover (chooses an engine), move (runs it), ranges (threads). An entry:
+ *             decide, outcome
+ *   endpoints/  SRC and DST: operand, place (a name), source, destination, same (is SRC DST?),
+ *             error, classify (what a failure means). DST: slot, slot_commit, backup, replace,
+ *             temporary, partial (in a part), in_place, storage (what it can do). Attributes:
+ *             attributes, xattr, equal. Streams: socket, tcp; http, http_parse, http_response,
+ *             http_room (clients), http_upload
+ *   engines/  engine (the contract, the table), transfer (what they share), readwrite, sendfile,
+ *             splice, copy_file_range, mmap, direct (with pieces.h), reflink
+ *   part/     unfinished copies: private (a directory of one user), shared (names, locks), part
+ *             (DST.fcopy-part), acquire, trust (whose is it?), journal, left (by kills), remove
+ *   source/   reader (of directories), filter (--exclude, lists), pattern
+ *   io/       io (reads, writes, memory), ring (io_uring), proc (/proc), system (kinds of file
+ *             systems), words (of lines), hash, result.h (of functions), amount.h, libc (for musl)
+ *   man/ dist/  manual pages; completions, pkg-config, JSON schema, packages
+ *   tests/    check (real kernel), cmocka (faults), cli (the program), fuzz, long, kernels, tools
+ *   bench/    benchmarks against other copiers, and their results
  *
- * .github/CONTRIBUTING.md says where an option, an engine, an endpoint, a warning and an exclude
- * rule belong.
+ * .github/CONTRIBUTING.md explains the words of src, and says where an option, an engine, an
+ * endpoint, a warning, an attribute and a count belong.
  *
  * From argv to the first copy:
  *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli; then

@@ -251,3 +251,79 @@ stays() {
 		[ "$(stat -c %h d/r)" = 1 ]
 	done
 }
+
+@test "-b, --backup and --suffix: the old file keeps its data under another name" {
+	echo old >b
+	chmod 640 b
+	ln b name
+	echo new >a
+	chmod 644 a
+	expect 0 -b a b
+	holds new b
+	holds old b~
+	[ "$(stat -c '%a %h' b~)" = "640 2" ]
+	[ "$(stat -c %a b)" = 644 ]
+	echo newer >a
+	expect 0 --backup=numbered a b
+	holds new b.~1~
+	echo newest >a
+	expect 0 -b a b
+	holds newer b.~2~
+	expect 0 --backup=simple -S .bak a b
+	holds newest b.bak
+	expect 0 --backup=none a b
+	VERSION_CONTROL=simple SIMPLE_BACKUP_SUFFIX=.env expect 0 -b a b
+	holds newest b.env
+	usage_error "--backup: invalid value 'x' (simple, numbered, existing, none)" --backup=x a b
+	[ "$(ls)" = $'a\nb\nb.bak\nb.env\nb.~1~\nb.~2~\nb~\nname' ]
+}
+
+@test "-b in a tree: files, symlinks and special files, but no directory" {
+	mkdir -p s/d o/s/d
+	echo new >s/d/f
+	ln -s new s/l
+	mkfifo s/p
+	echo old >o/s/d/f
+	ln -s old o/s/l
+	echo old >o/s/p
+	expect 0 -ab s o
+	holds old o/s/d/f~
+	[ "$(readlink o/s/l~) $(readlink o/s/l)" = "old new" ]
+	holds old o/s/p~
+	[ -p o/s/p ]
+	[ "$(ls o/s)" = $'d\nl\nl~\np\np~' ]
+}
+
+@test "-b: after a failure the old file is as it was, and has no backup" {
+	need_strace
+	random a 100000
+	echo old >b
+	traced 1 inject=pwrite64,write:error=EIO -b -m readwrite a b
+	injected
+	holds old b
+	rm trace
+	[ "$(ls)" = $'a\nb' ]
+	# Backups that cannot be listed are not replaced.
+	echo older >b.~1~
+	traced 1 inject=getdents64:error=EIO --backup=numbered a b
+	injected
+	mentions "fcopy: b: getdents64: Input/output error"
+	holds older b.~1~
+	holds old b
+	rm trace b.~1~
+	# The backup would be the source.
+	echo old >b~
+	expect 2 --backup=simple b~ b
+	mentions "its backup would replace SRC"
+	holds old b~
+}
+
+@test "--backup=numbered where there are no hard links: the old file is renamed" {
+	mkdir -p backing/d s
+	echo new >s/a
+	echo old >backing/d/a
+	# shellcheck disable=SC2016
+	by_fuse fault=link:EPERM '"$FCOPY" -r --backup=numbered -T s m/d || exit 8'
+	holds new backing/d/a
+	holds old backing/d/a.~1~
+}

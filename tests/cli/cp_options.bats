@@ -30,32 +30,6 @@ load helper
 	[ "$(stat -c %h e/a)" = 1 ]
 }
 
-@test "called cp: no MODE, usage errors are failures, and unwritable directories are no obstacle" {
-	mkdir bin d
-	ln -s "$FCOPY" bin/cp
-	echo one >a
-	echo two >1
-	run bin/cp a 1 d
-	[ "$status" = 0 ]
-	holds one d/a
-	holds two d/1
-	run bin/cp a 1 2
-	[ "$status" = 1 ]
-	run bin/cp --bogus a b
-	[ "$status" = 1 ]
-	run --separate-stderr bin/cp nowhere b
-	[ "$status" = 1 ]
-	echo old >d/old
-	chmod 555 d
-	echo new >new
-	if ! is_root; then
-		run --separate-stderr bin/cp new d/old
-		[ "$status" = 0 ]
-		holds new d/old
-	fi
-	chmod 755 d
-}
-
 @test "an option of rsync is answered with that of fcopy" {
 	echo a >a
 	expect 2 --bwlimit=1M a b
@@ -70,32 +44,6 @@ load helper
 	usage_error "-X: an option of rsync; use -a or --preserve=xattr" -X a b
 	usage_error "--preserve: 'acl': use mode, which includes ACLs" --preserve=acl a b
 	absent b
-}
-
-@test "-b, --backup and --suffix: the old file keeps its data under another name" {
-	echo old >b
-	chmod 640 b
-	ln b name
-	echo new >a
-	chmod 644 a
-	expect 0 -b a b
-	holds new b
-	holds old b~
-	[ "$(stat -c '%a %h' b~)" = "640 2" ]
-	[ "$(stat -c %a b)" = 644 ]
-	echo newer >a
-	expect 0 --backup=numbered a b
-	holds new b.~1~
-	echo newest >a
-	expect 0 -b a b
-	holds newer b.~2~
-	expect 0 --backup=simple -S .bak a b
-	holds newest b.bak
-	expect 0 --backup=none a b
-	VERSION_CONTROL=simple SIMPLE_BACKUP_SUFFIX=.env expect 0 -b a b
-	holds newest b.env
-	usage_error "--backup: invalid value 'x' (simple, numbered, existing, none)" --backup=x a b
-	[ "$(ls)" = $'a\nb\nb.bak\nb.env\nb.~1~\nb.~2~\nb~\nname' ]
 }
 
 @test "-b and --remove-destination replace a device only with -f" {
@@ -123,46 +71,6 @@ load helper
 	[ -b device~ ]
 	expect 0 --remove-destination -f a d
 	holds new d/a
-}
-
-@test "-b in a tree: files, symlinks and special files, but no directory" {
-	mkdir -p s/d o/s/d
-	echo new >s/d/f
-	ln -s new s/l
-	mkfifo s/p
-	echo old >o/s/d/f
-	ln -s old o/s/l
-	echo old >o/s/p
-	expect 0 -ab s o
-	holds old o/s/d/f~
-	[ "$(readlink o/s/l~) $(readlink o/s/l)" = "old new" ]
-	holds old o/s/p~
-	[ -p o/s/p ]
-	[ "$(ls o/s)" = $'d\nl\nl~\np\np~' ]
-}
-
-@test "-b: after a failure the old file is as it was, and has no backup" {
-	need_strace
-	random a 100000
-	echo old >b
-	traced 1 inject=pwrite64,write:error=EIO -b -m readwrite a b
-	injected
-	holds old b
-	rm trace
-	[ "$(ls)" = $'a\nb' ]
-	# Backups that cannot be listed are not replaced.
-	echo older >b.~1~
-	traced 1 inject=getdents64:error=EIO --backup=numbered a b
-	injected
-	mentions "fcopy: b: getdents64: Input/output error"
-	holds older b.~1~
-	holds old b
-	rm trace b.~1~
-	# The backup would be the source.
-	echo old >b~
-	expect 2 --backup=simple b~ b
-	mentions "its backup would replace SRC"
-	holds old b~
 }
 
 @test "-b and --remove-destination flush nothing: the old file was not made during the copy" {
@@ -214,80 +122,6 @@ load helper
 	expect 0 -R --remove-destination d e
 }
 
-@test "-l: hard links, also of a tree; an existing file needs -f" {
-	mkdir -p s/d
-	echo data >s/d/f
-	ln -s f s/d/link
-	expect 0 -rlP s d
-	[ "$(stat -c %i s/d/f)" = "$(stat -c %i d/d/f)" ]
-	[ "$(stat -c %i s/d/link)" = "$(stat -c %i d/d/link)" ]
-	expect 0 -l s/d/f d/d/f
-	echo other >o
-	expect 1 -l s/d/f o
-	mentions "o: linkat: File exists"
-	holds other o
-	expect 0 -lf s/d/f o
-	[ "$(stat -c %h o)" = 3 ]
-	expect 0 -n -l s/d/f s/d/link
-}
-
-@test "-s: symlinks that lead to SRC, also in trees; an existing file needs -f" {
-	mkdir -p s/d
-	echo data >s/d/f
-	ln -s f s/d/link
-	chmod 750 s/d
-	expect 0 -rs "$PWD/s" d
-	[ "$(readlink d/d/f) $(readlink d/d/link)" = "$PWD/s/d/f $PWD/s/d/link" ]
-	[ "$(stat -c '%F %a' d/d)" = "directory 750" ]
-	expect 0 -s s/d/f here
-	[ "$(readlink here)" = s/d/f ]
-	expect 2 -s s/d/f d
-	mentions "would not lead to SRC"
-	expect 1 -s "$PWD/s/d/f" here
-	mentions "here: symlink: File exists"
-	expect 0 -sf "$PWD/s/d/f" here
-	[ "$(readlink here)" = "$PWD/s/d/f" ]
-	expect 2 -sf here here
-	expect 2 -sf s/d/f s/d/f
-	holds data s/d/f
-	expect 0 -asb "$PWD/s/d/f" here
-	[ "$(readlink here~)" = "$PWD/s/d/f" ]
-	touch -d 2001-02-03 s/d/f
-	expect 0 -as "$PWD/s/d/f" old
-	[ "$(stat -c %Y old)" = "$(stat -c %Y s/d/f)" ]
-	usage_error "--symbolic-link: cannot be combined with --link" -sl s/d/f x
-	chmod 000 s/d/f
-	expect 0 -s s/d/f unreadable
-}
-
-@test "-l and -s replace what cp replaces: by a symlink or special file, and a file with other hard links" {
-	local options way
-	mkdir s
-	echo new >s/file
-	echo new >s/linked
-	ln -s file s/symlink
-	mkfifo s/fifo
-	for way in -l -s; do
-		for options in "-rP" "-dR" "-a" "-r --preserve=links" "-rL" "-rH"; do
-			for to in cp d; do
-				rm -rf "$to" "$to.other"
-				mkdir -p "$to/s"
-				echo old | tee "$to/s/file" "$to/s/linked" "$to/s/symlink" >"$to/s/fifo"
-				ln "$to/s/linked" "$to.other"
-			done
-			# shellcheck disable=SC2086 # words; unlike cp, fcopy stops at the first failure
-			cp $options $way "$PWD/s" cp || true
-			# shellcheck disable=SC2086
-			"$FCOPY" --keep-going --dry-run $options $way "$PWD/s" d >plan 2>&1 || true
-			# shellcheck disable=SC2086
-			expect 1 --keep-going $options $way "$PWD/s" d
-			cmp <(cd cp && find . -printf '%p %y %l\n' | sort) <(cd d && find . -printf '%p %y %l\n' | sort)
-			[ "$(grep -c 'File exists' plan)" = "$(grep -c 'File exists' <<<"$stderr")" ]
-			holds old d.other
-		done
-	done
-}
-
 @test "--attributes-only: existing files keep their bytes, new ones are empty" {
 	mkdir -p s/d
 	echo source >s/f
@@ -327,48 +161,6 @@ load helper
 	holds data data
 	usage_error "--copy-contents: cannot be combined with -r or -a: special files of a tree are not read" \
 		-r --copy-contents d e
-}
-
-@test "called cp: an abbreviation is of an option of cp; a tree lacks only what failed" {
-	local option
-	mkdir -p bin s/d d
-	ln -s "$FCOPY" bin/cp
-	echo one >s/f
-	touch -d 2001-02-03 s/f
-	bin/cp --pr s/f a
-	[ "$(stat -c %Y a)" = "$(stat -c %Y s/f)" ]
-	bin/cp --rem --pre=mode --target d --sp=auto -- s/f a
-	[ "$(ls d)" = $'a\nf' ]
-	run bin/cp --re s/f a
-	[ "$status" = 1 ]
-	# Several options of fcopy begin so, one of cp: its value follows =, or is the next word, or is missing.
-	bin/cp --b=numbered s/f a
-	cmp a.~1~ a
-	bin/cp --b s/f a
-	cmp a.~2~ a
-	rm a.* d/f
-	bin/cp --t=d s/f
-	bin/cp --t d a --f
-	[ "$(ls d)" = $'a\nf' ]
-	for option in --f=1 --t= --b=x; do
-		run bin/cp $option s/f a
-		[ "$status" = 1 ]
-	done
-	run bin/cp s/f --t
-	[ "$status" = 1 ]
-	ln -s nowhere s/d/dangling
-	run bin/cp -rL s t
-	[ "$status" = 1 ]
-	holds one t/f
-	[ "$(ls t/d)" = "" ]
-	run --separate-stderr bin/cp -uv s/f u
-	[ -z "$stderr" ]
-	run --separate-stderr bin/cp -rv s w
-	[ "$status" = 0 ]
-	[ -z "$stderr" ]
-	run bin/cp -r --preserve=context s v
-	[ "$status" = 1 ]
-	bin/cp -r --no-preserve=context,links s/f v
 }
 
 @test "SRC and DST are two names of one file" {
@@ -438,33 +230,6 @@ load helper
 	[ -d e/d ]
 	expect 2 --parents f/g d
 	[ -z "$(ls d)" ]
-}
-
-@test "-l follows symlinks, unless -P: files, directories and what is missing" {
-	mkdir dir
-	echo x >file
-	ln -s dir tod
-	ln -s file tof
-	ln -s none ton
-	local option
-	for option in "" -L -H -R -RL -RH; do
-		# shellcheck disable=SC2086
-		expect 0 -l $option tof dst
-		[ "$(stat -c '%F %i' dst)" = "regular file $(stat -c %i file)" ]
-		rm dst
-		# shellcheck disable=SC2086
-		expect 2 -l $option ton dst
-	done
-	expect 2 -l tod dst
-	expect 0 -lR tod dst
-	[ -d dst ]
-	[ ! -L dst ]
-	for option in tod tof ton; do
-		expect 0 -lRP $option $option.2
-		[ "$(stat -c %i $option.2)" = "$(stat -c %i $option)" ]
-	done
-	expect 2 -rl dir dir
-	[ -z "$(ls dir)" ]
 }
 
 @test "-i, -n, -u and -b together: the last of -i and -n counts" {
@@ -591,16 +356,6 @@ load helper
 	holds old d/c
 }
 
-@test "--backup=numbered where there are no hard links: the old file is renamed" {
-	mkdir -p backing/d s
-	echo new >s/a
-	echo old >backing/d/a
-	# shellcheck disable=SC2016
-	by_fuse fault=link:EPERM '"$FCOPY" -r --backup=numbered -T s m/d || exit 8'
-	holds new backing/d/a
-	holds old backing/d/a.~1~
-}
-
 @test "--parents: a directory of SRC that cannot be opened is named, and not made below DST" {
 	need_strace
 	mkdir -p s/t d
@@ -670,43 +425,4 @@ load helper
 	mentions "a symlink can be copied to a path only"
 	expect 0 -P l m
 	[ -L m ]
-}
-
-@test "named cp: what is a stream to fcopy is a file" {
-	local name
-	ln -s "$FCOPY" cp
-	mkdir t d c
-	for name in - fd:0 tcp-listen:0 tcp:127.0.0.1:1 plain; do echo "$name" >"t/$name"; done
-	cd t
-	for name in *; do
-		timeout 5 ../cp -- "$name" ../x </dev/null
-		holds "$name" ../x
-		cp plain ../c/
-		[ "$name" = plain ] || (cd ../c && timeout 5 ../cp -- plain "$name" </dev/null) # DST, too
-	done
-	timeout 5 ../cp -- * ../d </dev/null
-	diff -r . ../d
-	timeout 5 ../cp -t - plain </dev/null && return 1
-	mkdir ../e
-	cd ../e
-	mkdir ./-
-	timeout 5 ../cp -t - ../t/plain </dev/null
-	holds plain ./-/plain
-}
-
-@test "named cp: /dev/stdin and other absolute names of descriptors are not names below this directory" {
-	local name
-	ln -s "$FCOPY" cp
-	mkdir dev # as in the tree of a system that is being built
-	for name in stdin stdout; do echo wrong >"dev/$name"; done
-	for name in /dev/stdin /dev/fd/0 /proc/self/fd/0; do
-		echo data | timeout 5 ./cp "$name" x
-		holds data x
-	done
-	for name in /dev/stdout /dev/fd/1 /proc/self/fd/1; do
-		[ "$(timeout 5 ./cp x "$name")" = data ]
-	done
-	timeout 5 ./cp <(echo named) x
-	holds named x
-	holds wrong dev/stdout
 }

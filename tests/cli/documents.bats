@@ -189,6 +189,19 @@ run_examples() {
 	done
 }
 
+@test "the map in fcopy.c names each source file, in its directory" {
+	local room words file
+	for room in "$REPOSITORY"/src/*/; do
+		room=$(basename "$room")
+		words=$(awk -v room="$room/" '/^ \*\/$/ { exit } /^ \*   [a-z]/ { on = $2 == room } on' "$REPOSITORY/fcopy.c" | tr -cs a-z_0-9 ' ')
+		for file in "$REPOSITORY/src/$room"/*.c; do
+			[ -f "$file" ] || continue
+			file=$(basename "$file" .c)
+			[[ " $words " == *" $file "* ]] || { echo "the map does not name src/$room/$file.c"; return 1; }
+		done
+	done
+}
+
 @test "tests neither read nor write the user's home, and leave nothing beside their source" {
 	need tmux python3
 	mkdir home tmp

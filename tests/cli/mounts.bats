@@ -94,82 +94,6 @@ load helper
 	mentions "Invalid cross-device link" "auto"
 }
 
-@test "without /proc: a copy is made anyway" {
-	need_root "to hide /proc"
-	random a 100000
-	echo old >b
-	export FCOPY
-	private_mounts 'mount -t tmpfs tmpfs /proc; "$FCOPY" a b; "$FCOPY" a c; cmp a b; cmp a c'
-	demand 0
-}
-
-@test "immutable and append-only destinations: refused, untouched" {
-	need_root "to set the attributes"
-	need chattr
-	echo new >a
-	echo old >b
-	local attribute
-	for attribute in i a; do
-		chattr +$attribute b 2>/dev/null || skip "no such attributes on this file system"
-		expect 1 a b
-		says "fcopy: b: is immutable or append-only" \
-			"fcopy: hint: remove the flag with chattr -i or chattr -a"
-		expect 1 -f a b
-		expect 1 --inplace a b
-		says "fcopy: b: open: Operation not permitted"
-		holds old b
-		chattr -$attribute b
-	done
-}
-
-@test "an append-only file takes what comes through a descriptor" {
-	need_root "to set the attribute"
-	need chattr
-	echo new >a
-	echo old >b
-	chattr +a b 2>/dev/null || skip "no such attribute on this file system"
-	local mode
-	for mode in auto readwrite splice; do
-		run --separate-stderr bash -c '"$0" a - '$mode' >>b' "$FCOPY"
-		[ $mode = splice ] || demand 0
-	done
-	chattr -a b
-	holds $'old\nnew\nnew' b
-}
-
-# The setting is the whole machine's: hold it for the moment of one copy, and one test at a time.
-# shellcheck disable=SC2094 # the lock is on the setting itself
-protected_symlinks() {
-	(
-		flock 9
-		old=$(cat /proc/sys/fs/protected_symlinks)
-		trap 'echo "$old" >/proc/sys/fs/protected_symlinks' EXIT
-		echo 1 >/proc/sys/fs/protected_symlinks
-		"$@"
-	) 9</proc/sys/fs/protected_symlinks
-}
-
-@test "fs.protected_symlinks: a link of somebody else in a sticky directory is not followed" {
-	need_root "to make links of others"
-	[ -w /proc/sys/fs/protected_symlinks ] || skip "fs.protected_symlinks cannot be set"
-	echo new >a
-	echo old >target
-	mkdir sticky
-	chmod 1777 sticky
-	ln -s ../target sticky/link
-	chown -h 65534 sticky/link
-	local option
-	for option in -f --inplace; do
-		protected_symlinks expect 1 $option a sticky/link
-		holds old target
-	done
-	protected_symlinks expect 1 sticky/link b
-	absent b
-	chown -h "$(id -u)" sticky/link
-	protected_symlinks expect 0 a sticky/link
-	holds new target
-}
-
 @test "--inplace --preallocate=always on a full disk: what was allocated is given back" {
 	need_root "to mount an image"
 	need mkfs.ext4
@@ -185,92 +109,6 @@ protected_symlinks() {
 	demand 0
 	mentions "No space left on device"
 	[ "${output#-}" -lt 100 ] || { echo "blocks lost: $output"; return 1; }
-}
-
-IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
-
-@test "a new tree in an append-only directory: refused before anything is created" {
-	need_root "to set the attribute"
-	need chattr
-	mkdir -p s/below d/old
-	echo new >s/below/a
-	chattr +a d 2>/dev/null || skip "no such attribute on this file system"
-	local arguments
-	for arguments in "-r s d" "-a s d" "--resume -r -t d s"; do
-		# shellcheck disable=SC2086
-		expect 1 $arguments
-		says "fcopy: d/s: cannot be renamed: its directory is append-only"
-		[ "$(ls -A d)" = old ]
-	done
-	expect 0 -rT s d/old
-	holds new d/old/below/a
-	chattr -a d
-}
-
-@test "an append-only directory: refused before the first byte, and --inplace works" {
-	need_root "to set the attribute"
-	need chattr
-	echo new >a
-	mkdir d
-	echo old >d/b
-	chattr +a d 2>/dev/null || skip "no such attribute on this file system"
-	local option
-	for option in --fsync -f --resume; do
-		expect 1 $option a d/b
-		says "fcopy: d/b: cannot be replaced: its directory is append-only" \
-			"$IN_PLACE_HINT$([ $option != --resume ] || echo '; leave out --resume')"
-		holds old d/b
-	done
-	expect 1 --resume a d/c
-	says "fcopy: d/c: cannot be replaced: its directory is append-only"
-	[ "$(ls -A d)" = b ]
-	expect 0 --inplace a d/b
-	holds new d/b
-	expect 0 a d/c
-	[ "$(ls -A d)" = $'b\nc' ]
-}
-
-@test "a sticky directory, and nothing in it is ours: refused, and not -f but --inplace works" {
-	need_root "to make a file of somebody else's"
-	echo new >a
-	mkdir sticky
-	chmod 1777 sticky
-	echo old >sticky/b
-	chmod 666 sticky/b
-	local option
-	for option in --fsync -f; do
-		as_nobody 1 $option a sticky/b
-		says "fcopy: sticky/b: cannot be replaced: you own neither it nor its sticky directory" \
-			"$IN_PLACE_HINT"
-		holds old sticky/b
-	done
-	as_nobody 0 --inplace a sticky/b
-	holds new sticky/b
-	NOBODY="$NOBODY --inh-caps +fowner --ambient-caps +fowner" as_nobody 0 -f a sticky/b
-	chown 0 sticky/b
-	chown 65534 sticky
-	as_nobody 0 -f a sticky/b
-	chown 0 sticky
-	chown 65534:65534 sticky/b
-	as_nobody 0 a sticky/b
-}
-
-@test "without /proc: what cannot be done names it, and a file in another directory is replaced" {
-	need_root "to hide /proc"
-	echo new >a
-	mkdir d
-	echo old >d/b
-	ln -s d/b link
-	export FCOPY
-	private_mounts 'umount -l /proc; "$FCOPY" a link || "$FCOPY" --inplace a link || cat d/b
-		"$FCOPY" --verify a c && "$FCOPY" a d/b'
-	demand 0
-	says "fcopy: link: readlink: needs /proc, which is not mounted" \
-		"fcopy: link: readlink: needs /proc, which is not mounted" \
-		"fcopy: warning: c: verified through the page cache: /proc is not mounted"
-	[ "$output" = old ]
-	holds new d/b
-	holds new c
 }
 
 # tmpfs has no uncached I/O, and direct I/O of the data at 5 KiB is unaligned for it.
@@ -444,20 +282,6 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	[ "$(grep -c 'are the same file' <<<"$stderr")" = 10 ] || { echo "$stderr"; return 1; }
 }
 
-@test "erofs: a read-only file system, and no word of immutable files" {
-	need_root "to mount an image"
-	need mkfs.erofs
-	mkdir tree m
-	echo old >tree/b
-	echo new >a
-	mkfs.erofs image tree >/dev/null
-	export FCOPY
-	private_mounts 'mount -t erofs -o loop image m || exit 9; "$FCOPY" a m/b; exit $?'
-	[ "$status" != 9 ] || skip "no erofs here"
-	demand 1
-	says "fcopy: m/b: open: Read-only file system"
-}
-
 @test "hugetlbfs has no write(2): neither auto nor --inplace is suggested" {
 	need_root "to mount hugetlbfs"
 	echo new >a
@@ -471,64 +295,6 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	[ "$status" != 9 ] || skip "no hugetlbfs here"
 	[ "$output" = b ]
 	never mentions hint
-}
-
-@test "without /proc: the modes are those that the umask leaves, also with --resume and --shard" {
-	need unshare
-	unshare -rm true 2>/dev/null || skip "no mount namespaces here"
-	local mask mode
-	mkdir tree
-	echo a >a
-	echo f >tree/f
-	chmod 755 a tree
-	for mask in 022:755 007:750 027:750 000:755; do
-		mode=${mask#*:}
-		rm -rf plain part shared sharedtree
-		# shellcheck disable=SC2016
-		unshare -rm sh -c 'umask '${mask%:*}'; mount -t tmpfs none /proc || exit
-			"$0" a plain && "$0" --resume a part && "$0" -T --shard=0/1 a shared && "$0" -rT --shard=0/1 tree sharedtree' "$FCOPY"
-		[ "$(stat -c %a plain part shared sharedtree | sort -u)" = "$mode" ]
-	done
-}
-
-# same_attributes A B: equal names, types, modes and sizes; the times of what is not a symlink; and equal bytes.
-same_attributes() {
-	local dir
-	for dir in "$1" "$2"; do
-		(cd "$dir" && find . '(' -type l -o -printf '%T@ ' ')' -printf '%P %y %m %s\n' | sort) >"listed.$dir"
-	done
-	diff "listed.$1" "listed.$2"
-	diff -r --no-dereference --exclude=fifo "$1" "$2"
-}
-
-@test "without /proc: FIFOs, symlinks and read-only directories of trees and mirrors, without false warnings" {
-	need unshare
-	unshare -rm true 2>/dev/null || skip "no mount namespaces here"
-	local long n
-	long=$(printf 'n%.0s' {1..255})
-	mkdir -p "tree/$long/ro" tree/gone
-	echo 1 | tee "tree/$long/$long" "tree/$long/ro/a" >"tree/$long/ro/b"
-	touch tree/gone/f
-	mkfifo -m 666 tree/fifo
-	ln -s "$long" tree/link
-	touch -d @1000000 "tree/$long/ro" "tree/$long"
-	chmod 555 "tree/$long/ro"
-	cp -a tree now
-	chmod 755 "now/$long/ro"
-	rm -r "now/$long/ro/b" now/gone
-	touch -d @1000000 "now/$long/ro"
-	chmod 555 "now/$long/ro"
-	# shellcheck disable=SC2016
-	unshare -rm sh -c 'umask 022; mount -t tmpfs none /proc || exit
-		"$0" -a tree copy1 && "$0" -a --resume tree copy2 && "$0" -aT --shard=0/1 tree copy3 &&
-			"$0" --mirror tree copy4 && "$0" --mirror now/. copy4/' "$FCOPY" >out 2>&1
-	for n in 1 2 3; do
-		same_attributes tree copy$n
-	done
-	same_attributes now copy4
-	# Linux 6.13 lists the attributes of a FIFO.
-	[ "$(printf '%s\n' 6.13 "$(uname -r)" | sort -V | head -n 1)" = 6.13 ] || { reports "an old kernel"; return 0; }
-	never grep -v "copied, " out
 }
 
 @test "a btrfs subvolume is no mount point: -x leaves it out with a warning, a mirror keeps it and says so" {

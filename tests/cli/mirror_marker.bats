@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The marker of a mirror: what it says after a kill or a power cut, and what is flushed before it goes.
+
+load helper
+load mirror
+
+@test "an unchanged file of equal size and time is found by --checksum, or after a power cut" {
+	make_source
+	expect 0 --mirror s d
+	for how in checksum marker; do
+		printf 'X\n' >d/top
+		touch -r s/top d/top
+		expect 0 --mirror s d
+		holds X d/top
+		if [ $how = checksum ]; then
+			expect 0 --mirror --checksum s d
+		else
+			# A mirror of another boot was not finished.
+			echo 00000000-0000-0000-0000-000000000000 >d/.fcopy-mirror
+			touch -d '1 minute ago' d/.fcopy-mirror
+			expect 0 --mirror s d
+			absent d/.fcopy-mirror
+		fi
+		holds 3 d/top
+	done
+	# What was written before that mirror began had been flushed.
+	printf 'X\n' >d/top
+	touch -r s/top d/top
+	echo >d/.fcopy-mirror
+	touch -d '1 minute' d/.fcopy-mirror
+	expect 0 --mirror s d
+	holds X d/top
+}
+
+@test "what a killed mirror wrote is flushed before its marker is removed, even if nothing differs" {
+	need_strace
+	make_source
+	expect 0 --mirror s d
+	traced 0 trace=syncfs,unlinkat --mirror s d
+	in_trace 'syncfs' 0
+	cp /proc/sys/kernel/random/boot_id d/.fcopy-mirror
+	traced 0 trace=syncfs,unlinkat --mirror s d
+	[ "$(grep -oE 'syncfs|fcopy-mirror' trace | tr '\n' ' ')" = 'syncfs fcopy-mirror ' ]
+	absent d/.fcopy-mirror
+}
+
+@test "a first mirror is flushed before it has its name, and the marker before what it warns of" {
+	need_strace
+	make_source
+	traced 0 trace=syncfs,/^rename --mirror s d
+	order 'syncfs' 'rename.*"d"'
+	touch s/top
+	traced 0 trace=fsync,syncfs,/^rename,unlinkat --mirror s d
+	order "fsync\([0-9]+<$PWD/d/.fcopy-mirror>\) += 0" "fsync\([0-9]+<$PWD/d>\) += 0" 'rename.*top' syncfs 'unlinkat.*fcopy-mirror'
+}
+
+@test "a marker that is no file is a doubt, and stays" {
+	make_source
+	expect 0 --mirror s d
+	printf 'X\n' >d/top
+	touch -r s/top d/top
+	mkdir d/.fcopy-mirror
+	expect 0 --mirror s d
+	holds 3 d/top
+	rmdir d/.fcopy-mirror
+}
+
+@test "a file system that is mounted below DST is flushed before the marker is removed, which stays if that fails" {
+	need_strace
+	make_source
+	mkdir -p d/a
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs none d/a
+		strace -f -y -qq -o trace -e trace=syncfs,unlinkat "$FCOPY" --mirror s d
+		[ ! -e d/.fcopy-mirror ] || exit 9
+		touch s/a/new
+		strace -f -y -qq -o again -e inject=syncfs:error=EIO:when=1 "$FCOPY" --mirror s d 2>err && exit 9
+		[ -f d/.fcopy-mirror ] || exit 9
+		"$FCOPY" --mirror s d
+		[ ! -e d/.fcopy-mirror ]'
+	demand 0
+	order "syncfs\([0-9]+<$T/d/a>\) += 0" "syncfs\([0-9]+<$T/d>\) += 0" 'unlinkat\(.*fcopy-mirror'
+	[ "$(calls syncfs)" = 2 ]
+	grep -qE "d/a: syncfs: (Input/output|I/O) error" err
+}
+
+@test "two mirrors of one DST at once: the marker stays until the last one has ended" {
+	mkdir s
+	random s/big 3000000
+	expect 0 --mirror s d
+	random s/big 4000000
+	"$FCOPY" -q --mirror --limit-rate=1M s d &
+	local first=$!
+	await grep -q "FLOCK .* READ *$first " /proc/locks
+	kill -STOP $first
+	expect 0 --mirror s d
+	[ -f d/.fcopy-mirror ]
+	kill -CONT $first
+	wait $first
+	absent d/.fcopy-mirror
+	cmp s/big d/big
+}
+
+@test "a dry run does not lock the marker, which a mirror that ends would then leave" {
+	need_strace
+	mkdir s
+	touch s/f
+	expect 0 --mirror s d
+	cp /proc/sys/kernel/random/boot_id d/.fcopy-mirror
+	traced 0 openat,flock --mirror --dry-run s d
+	in_trace '"\.fcopy-mirror"'
+	never grep 'flock(.*fcopy-mirror' trace
+	traced 0 flock --mirror s d
+	in_trace 'flock\(.*fcopy-mirror.*LOCK_SH'
+	absent d/.fcopy-mirror
+}
