@@ -375,7 +375,7 @@ int shard_walk(struct shard_tree *s, const struct ground *ground, const struct b
 	if (!d)
 		return -s->error.err;
 	(void)!fstat(s->root.dst, &st);
-	t->root.dst = inode_of(&st);
+	t->root.inodes.dst = inode_of(&st);
 	t->root.ground = *ground;
 	t->share.state = s;
 	t->share.batches = batches;

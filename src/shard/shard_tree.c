@@ -156,7 +156,7 @@ static int shard_tree_run(struct tree *t, const struct operand *from, const stru
 			       .lock = PTHREAD_MUTEX_INITIALIZER};
 	t->share.differs = false;
 	t->root.failures = 0;
-	t->root.src.dev = from->place.st.st_dev;
+	t->root.inodes.src.dev = from->place.st.st_dev;
 	t->known.umask = temporary_umask();
 	s.root.part.fd = -1;
 	s.job = (struct job){.work = &work,

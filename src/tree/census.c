@@ -146,7 +146,7 @@ struct census *census_start(const struct tree *t, const struct directory *root)
 		return NULL;
 	*c = (struct census){.tree = t,
 			     .src = root->src,
-			     .dev = t->root.src.dev,
+			     .dev = t->root.inodes.src.dev,
 			     .bytes = __atomic_load_n(&p->bytes, __ATOMIC_RELAXED),
 			     .entries = __atomic_load_n(&p->entries, __ATOMIC_RELAXED),
 			     .lock = PTHREAD_MUTEX_INITIALIZER};

@@ -211,7 +211,7 @@ static int directory_flush_mount(struct tree *t, struct directory *d, struct fai
 	const dev_t dev = opened_inode(t, d).dev, above = opened_inode(t, d->parent).dev;
 	if (!dev || !above)
 		return fail_at(fail, "fstat");
-	if (dev == t->root.dst.dev)
+	if (dev == t->root.inodes.dst.dev)
 		return 0;
 	if (flush_needs_each(t, d->dst))
 		return fail_if(fail, io_flush_directory(d->dst), "fsync");

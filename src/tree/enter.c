@@ -251,8 +251,9 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 /* Is it a part, or a new copy without its name, of a DST that the source contains and excludes? */
 static bool directory_is_own(const struct tree *t, const struct stat *st)
 {
-	return t->root.within && (inode_is(t->root.part, st) ||
-				  (!t->root.ground.foreign && inode_is(t->root.dst, st)));
+	return t->root.inodes.within &&
+	       (inode_is(t->root.inodes.part, st) ||
+		(!t->root.ground.foreign && inode_is(t->root.inodes.dst, st)));
 }
 
 /* May this directory of the source be entered? If not, the outcome is known. */
@@ -264,7 +265,8 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 		w->work.outcome.action = FCOPY_ACTION_EXCLUDED;
 		return false;
 	}
-	if (!mounted && (directory_is_copy_above(t, e->dir, st) || inode_is(t->root.dst, st))) {
+	if (!mounted &&
+	    (directory_is_copy_above(t, e->dir, st) || inode_is(t->root.inodes.dst, st))) {
 		tree_stop(t, EINVAL);
 		report_refusal(w, e, entry_src, EINVAL,
 			       "is the copy itself: a tree cannot be copied into itself");
@@ -281,7 +283,7 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 static const char *directory_is_of_source(struct tree *t, const struct entry *e, int dst,
 					  const struct stat *st)
 {
-	if (inode_is(t->root.src, st))
+	if (inode_is(t->root.inodes.src, st))
 		return "is SRC itself: nothing in it is changed";
 	if (rivals_are_source(t, st))
 		return DECIDE_SOURCE;
@@ -328,7 +330,7 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 {
 	struct tree *t = w->tree;
 	bool fresh = false;
-	const bool mounted = t->options->one_file_system && st->st_dev != t->root.src.dev;
+	const bool mounted = t->options->one_file_system && st->st_dev != t->root.inodes.src.dev;
 	if (!directory_check(w, e, st, mounted)) {
 		close(fd);
 		return;

@@ -248,7 +248,7 @@ static bool entry_is_private_mount(const struct worker *w, const struct entry *e
 	const int flags = AT_NO_AUTOMOUNT | (e->follow ? 0 : AT_SYMLINK_NOFOLLOW);
 	return err == EACCES && w->tree->options->one_file_system &&
 	       statx(e->dir->src, e->name, flags, 0, &sx) == 0 &&
-	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->root.src.dev &&
+	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->root.inodes.src.dev &&
 	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 

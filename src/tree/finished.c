@@ -36,7 +36,7 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 			     .lock = PTHREAD_MUTEX_INITIALIZER,
 			     .root = {.source = t->root.source,
 				      .last = t->root.last,
-				      .within = t->root.within,
+				      .inodes.within = t->root.inodes.within,
 				      .compares = r->committed ? COMPARES_BELOW : COMPARES_ALL},
 			     .known = {.storage = t->known.storage,
 				       .equal = t->known.equal,

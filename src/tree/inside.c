@@ -193,7 +193,7 @@ int root_check_inside(const struct building *r, int dir)
 	bool bound = inside_by_mount(r->tree->known.mounts, r->from->fd, dir, one);
 	int result = inside_is_below(dir, r->from->place.st, &fail);
 	if ((result == 1 || bound) && inside_is_excluded(r)) {
-		r->tree->root.within = true;
+		r->tree->root.inodes.within = true;
 		return 0;
 	}
 	if (result == 1 || bound)

@@ -109,7 +109,7 @@ void prune_directory(struct worker *w, struct directory *d)
 {
 	/* With one_file_system, nothing below a mount point is copied. */
 	const bool mounted = w->tree->options->one_file_system &&
-			     d->st.st_dev != w->tree->root.src.dev;
+			     d->st.st_dev != w->tree->root.inodes.src.dev;
 	struct name_list dst = {0};
 	const char *side = entry_dst;
 	/* Then it is unknown which copies of an earlier run are outdated: not even --keep-going

@@ -196,8 +196,8 @@ static struct directory *root_begin(struct building *r)
 	struct directory *d = root_start(r, &ground);
 	if (d && seen)
 		d->was = was;
-	if (d && t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
-		t->root.part = inode_of(&parent);
+	if (d && t->root.inodes.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
+		t->root.inodes.part = inode_of(&parent);
 	}
 	if (d && fresh && tree_has_several(t)) /* a later operand may link to what is in it */
 		d->known.shared = answer_of(fstat(r->to->place.dir, &parent) < 0 ||

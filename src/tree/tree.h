@@ -296,6 +296,14 @@ enum doubt {
 	DOUBT_PART    /* files that look complete may not be: a part is not continued, either */
 };
 
+/* Which inodes the walk of an operand must know again. */
+struct root_inodes {
+	struct inode src;  /* the source */
+	struct inode dst;  /* the directory that is created or merged into */
+	bool within;       /* dst is inside the source, which excludes it ... */
+	struct inode part; /* ... and so is the part in which it is built, if it has one */
+};
+
 /* One operand: what its copy becomes, and what is known of both. report_operand_begin() clears it.
  */
 struct root {
@@ -312,10 +320,7 @@ struct root {
 	bool shared_by; /* ground.named: another process has made entries in it; atomic */
 	bool landed;    /* DST is complete, but a flush after that failed */
 	enum { COMPARES_NOTHING, COMPARES_BELOW, COMPARES_ALL } compares; /* is DST the copy? */
-	struct inode src;                                                 /* the source */
-	struct inode dst;  /* the directory that is created or merged into */
-	bool within;       /* it is inside the source, which excludes it ... */
-	struct inode part; /* ... and so is the part in which it is built, if it has one */
+	struct root_inodes inodes;
 };
 
 /* A set of inodes: inodes.c. */

@@ -447,8 +447,8 @@ struct directory *root_start(struct building *r, const struct ground *ground)
 				  storage_keeps_attributes(t->known.storage, r->dst, &st);
 	t->root.doubt = DOUBT_NONE;
 	t->root.failures = 0;
-	t->root.src = inode_of(&r->from->place.st);
-	t->root.dst = inode_of(&st);
+	t->root.inodes.src = inode_of(&r->from->place.st);
+	t->root.inodes.dst = inode_of(&st);
 	if (r->dst >= 0)
 		directory_note_inode(d, &st);
 	d->src_path = r->from->path;
