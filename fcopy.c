@@ -64,6 +64,7 @@
  *   cli -> show -> shard -> tree -> copy -> {endpoints, engines} -> part -> source -> io
  */
 #include "cli/cli.h"
+#include "io/io.h"
 #include "show/benchmark.h"
 #include "show/patient.h"
 #include "show/show.h"
@@ -188,7 +189,7 @@ static int run_command(struct cli *cli, const struct usage *start)
 
 static int run_program(int argc, char **argv)
 {
-	const struct usage start = {.real = usage_clock()};
+	const struct usage start = {.real = io_now()};
 	struct cli cli;
 	standard_reserve();
 	patient_begin();

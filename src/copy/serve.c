@@ -58,11 +58,7 @@ static bool service_stopped(const struct service *s)
 /* Waits at most LOOK_MS until fewer than `most` clients are running. Returns whether that is so. */
 static bool serve_wait_below(struct service *s, unsigned most)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOOK_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
+	const struct timespec until = io_deadline(LOOK_MS / 1e3);
 	pthread_mutex_lock(&s->lock);
 	if (s->running >= most)
 		pthread_cond_timedwait(&s->left, &s->lock, &until);

@@ -161,11 +161,8 @@ int io_wait_again(struct io *io, int fd, short events);
 void *io_alloc(size_t n);
 void io_free(void *p, size_t n);
 
-/* Returns CLOCK_MONOTONIC in seconds. */
-double io_now(void);
-/* Seconds that this thread has been on a CPU. */
-double io_thread_seconds(void);
-/* Of proc.c: symlinks, and what /proc and /sys show. */
+/* Of proc.c, which the program shares with the library: symlinks, clocks, and what /proc and /sys
+ * show. */
 
 /* Reads what the symlink `name` in the open directory `dir` says, and sets *st to the stat of that
  * very symlink: its owner can exchange the name at any moment, so no other call may look the name
@@ -176,6 +173,12 @@ int io_read_link(int dir, const char *name, char text[PATH_MAX], struct stat *st
  * Returns false, and an empty string, if it cannot be read. */
 bool io_read_text(const char *path, char *text, size_t size);
 
+/* Returns CLOCK_MONOTONIC in seconds. */
+double io_now(void);
+/* Seconds that this thread has been on a CPU. */
+double io_thread_seconds(void);
+/* The time on CLOCK_MONOTONIC so many seconds from now: for pthread_cond_timedwait(3). */
+struct timespec io_deadline(double seconds);
 /* Seconds that this thread was ready to run, but had no CPU: the second number of schedstat, in
  * nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
 double io_runnable_seconds(void);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Implements the second half of io.h: what a path leads to in /proc and /sys, and a symlink;
- * mounts.
+ * Implements the second half of io.h: symlinks, clocks, and what /proc and /sys show.
  */
 #include "io.h"
 #include "words.h"
@@ -12,6 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_fchmodat2
@@ -37,6 +37,27 @@ int io_read_link(int dir, const char *name, char text[PATH_MAX], struct stat *st
 	io_close(link);
 	text[n > 0 ? n : 0] = '\0';
 	return -err;
+}
+
+double io_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double io_thread_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct timespec io_deadline(double seconds)
+{
+	const double at = io_now() + seconds;
+	const time_t whole = (time_t)at;
+	return (struct timespec){.tv_sec = whole, .tv_nsec = (long)((at - (double)whole) * 1e9)};
 }
 
 double io_runnable_seconds(void)

@@ -5,6 +5,7 @@
  * only collected until the copy has cleaned up.
  */
 #include "copy/outcome.h"
+#include "io/io.h"
 #include "report.h"
 #include "show.h"
 #include "sink.h"
@@ -94,9 +95,7 @@ static void *lines_run_writer(void *unused)
 {
 	pthread_mutex_lock(&out.lock);
 	while (!out.stop) {
-		struct timespec t;
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		t.tv_sec++;
+		const struct timespec t = io_deadline(1);
 		if (out.added.used < BUFFER || out.lost || signals_caught())
 			pthread_cond_timedwait(&out.wake, &out.lock, &t);
 		if (!out.stop && !out.lost && !signals_caught())

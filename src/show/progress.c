@@ -8,6 +8,7 @@
  */
 #include "cli/cli.h"
 #include "hint.h"
+#include "io/io.h"
 #include "patient.h"
 #include "report.h"
 #include "show.h"
@@ -46,7 +47,7 @@ static struct {
 
 static uint64_t now_ms(void)
 {
-	return (uint64_t)(usage_clock() * 1e3);
+	return (uint64_t)(io_now() * 1e3);
 }
 
 static const char *phase_state(int phase)
@@ -116,8 +117,7 @@ static void erase_line(void)
 
 static void wait_ms(uint64_t ms)
 {
-	uint64_t until = now_ms() + ms;
-	struct timespec t = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
+	const struct timespec t = io_deadline((double)ms / 1e3);
 	while (!status.stop && pthread_cond_timedwait(&status.wake, &status.lock, &t) == 0)
 		;
 }

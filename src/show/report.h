@@ -60,9 +60,7 @@ struct usage {
 	long minor_faults, major_faults;
 };
 
-/* CLOCK_MONOTONIC in seconds. */
-double usage_clock(void);
-/* All values since the start of the process, except real: that is usage_clock(). */
+/* All values since the start of the process, except real: that is io_now(). */
 struct usage usage_now(void);
 struct usage usage_since(const struct usage *start);
 /* The largest resident size of the process in bytes; 0: unknown. */

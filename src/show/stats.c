@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * --stats: what time(1) prints, and what only the copy knows.
  */
+#include "io/io.h"
 #include "report.h"
 #include "text.h"
 
@@ -177,7 +178,7 @@ void stats_print_server(const struct usage *u, FILE *f)
 	print_resource_usage(u, f);
 }
 
-/* getrusage(2), clock_gettime(2) and /proc/self/status. */
+/* getrusage(2) and /proc/self/status. */
 
 static double timeval_seconds(const struct timeval *t)
 {
@@ -187,26 +188,15 @@ static double timeval_seconds(const struct timeval *t)
 /* execve(2) resets VmHWM, but not ru_maxrss, which may be that of the shell that started fcopy. */
 uint64_t usage_peak_memory(void)
 {
-	char line[256];
+	char text[4096];
 	unsigned long kib;
-	uint64_t peak = 0;
 	struct rusage r;
-	FILE *f = fopen("/proc/self/status", "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmHWM: %lu", &kib) == 1)
-			peak = (uint64_t)kib * 1024;
-	if (f)
-		fclose(f);
-	if (peak == 0 && getrusage(RUSAGE_SELF, &r) == 0)
-		peak = (uint64_t)r.ru_maxrss * 1024;
-	return peak;
-}
-
-double usage_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	const char *line = io_read_text("/proc/self/status", text, sizeof(text))
+			       ? strstr(text, "VmHWM:")
+			       : NULL;
+	if (line && sscanf(line, "VmHWM: %lu", &kib) == 1 && kib > 0)
+		return (uint64_t)kib * 1024;
+	return getrusage(RUSAGE_SELF, &r) == 0 ? (uint64_t)r.ru_maxrss * 1024 : 0;
 }
 
 static struct usage read_usage(int whose, double real)
@@ -224,7 +214,7 @@ static struct usage read_usage(int whose, double real)
 
 struct usage usage_now(void)
 {
-	return read_usage(RUSAGE_SELF, usage_clock());
+	return read_usage(RUSAGE_SELF, io_now());
 }
 
 struct usage usage_of_thread(double real)

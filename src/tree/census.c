@@ -100,11 +100,7 @@ static void census_directory(struct census *c, int fd, unsigned depth)
 
 static void census_wait(struct census *c)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(PATIENCE * 1e9);
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const struct timespec until = io_deadline(PATIENCE);
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop && pthread_cond_timedwait(&c->wake, &c->lock, &until) == 0)
 		;
