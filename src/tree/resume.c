@@ -164,13 +164,14 @@ static void record_set_aside(struct record *r, const char *raw, size_t size)
 		r->set_aside = true;
 		r->aside = openat(r->part->fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	}
-	if (r->aside < 0 || write(r->aside, raw, size) != (ssize_t)size) {
-		if (r->aside >= 0 && ftruncate(r->aside, (off_t)r->aside_size) < 0)
-			part_lose(r->part, errno);
-		record_write_lines(r, raw, size, NULL);
+	const off_t at = (off_t)r->aside_size;
+	if (r->aside >= 0 && pwrite(r->aside, raw, size, at) == (ssize_t)size) {
+		r->aside_size += size;
 		return;
 	}
-	r->aside_size += size;
+	if (r->aside >= 0)
+		(void)!ftruncate(r->aside, at); /* what a full disk took is needed for the lines */
+	record_write_lines(r, raw, size, NULL);
 }
 
 static bool record_is_eager(const struct worker *w)

@@ -288,6 +288,53 @@ static void once_mirrored(void *arg)
 	remove_all("dst");
 }
 
+static void end_short_writes(void)
+{
+	fault_short(0);
+}
+
+static size_t count_in_file(const char *name, const char *word)
+{
+	static char text[1 << 20];
+	FILE *f = fopen(name, "re");
+	need(f);
+	const size_t n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	size_t count = 0;
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		count++;
+	return count;
+}
+
+/* A disk is full for a moment, and takes only a part of the lines that are set aside: nothing is
+ * missing in the journal, and no gap is read as lines. */
+static void lines_that_wait_are_cut(void **state)
+{
+	enum { MANY = 2000 };
+	static struct fcopy_tree_report report;
+	struct fcopy_tree_options o = {.copy.api = FCOPY_API, .recursive = true};
+	const char *src = "src";
+	char name[64];
+	(void)state;
+	make_source();
+	for (int i = FILES; i < MANY; i++) {
+		snprintf(name, sizeof(name), "src/d/%d", i);
+		make_file(name, 10, DENSE, 1);
+	}
+	o.copy.threads = 1;
+	o.copy.no_directory = true;
+	fault_also("symlinkat", EACCES);
+	fault_short(60000); /* 61,360 bytes are set aside; of the journal less is written at once */
+	fault_before(end_short_writes);
+	fault_set("ftruncate64", 1, 0);
+	fault_on();
+	assert_int_equal(fcopy_tree(&src, 1, "dst", &o, &report), -1);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(count_in_file("dst.fcopy-part/journal", " d/"), MANY);
+}
+
 static void sweep(void **state)
 {
 	struct run *run = *state;
@@ -319,6 +366,7 @@ int main(void)
 	case_add(file_leaves, &yes, "file in shards: unlinkat fails");
 	case_add(journal_is_lost_at_close, &yes, "shards: close of the journal fails");
 	case_add(journal_is_lost_at_close, &no, "file: close of the journal fails");
+	case_add(lines_that_wait_are_cut, NULL, "kept: a write of what was set aside is cut");
 	case_add(kept_journal_is_lost, NULL, "file: close of the journal of a kept part fails");
 	return cases_run("journal");
 }
