@@ -205,7 +205,7 @@ struct device_answer {
 	enum answer is; /* ANSWER_UNKNOWN: none was asked */
 };
 
-/* One thread. */
+/* One thread. No other one uses it, except file.helped, which the lock of the pool guards. */
 struct worker {
 	struct tree *tree;
 	unsigned number;              /* 0: the thread that called threads_run */
@@ -230,7 +230,8 @@ struct worker {
 	struct worker_time time;
 };
 
-/* Of opened.c. */
+/* Which directories of the operand at work are open: opened.c. `count` exceeds what it may be only
+ * while all of them are in use, or have names left to be read. */
 struct opened {
 	pthread_mutex_t lock;
 	struct directory *first, *last; /* open but not in use; first: for the longest time */
@@ -359,8 +360,8 @@ enum set {
 	SETS
 };
 
-/* Of rivals.c and displace.c. An inode is in a set until its tree is freed, but for directories
- * that a mirror removes. */
+/* Of rivals.c and displace.c. An inode stays in its set until the tree ends, unless its entry is
+ * removed, or gets its name back: the numbers of directories are used again. */
 struct claims {
 	pthread_mutex_t lock; /* rivals_lock() */
 	struct inodes set[SETS];
@@ -379,9 +380,8 @@ struct operands {
 	size_t count; /* of SRC */
 	struct operand dst;
 	struct inodes inodes; /* of each SRC that exists */
-	/* Of the directory in which all copies are made: was it searched for what killed copies
-	 * left? PARENT_UNNAMED: it need not
-	 * be for files, which have no name until they are complete. */
+	/* Was the directory in which all copies are made searched for what killed copies left?
+	 * UNNAMED: files need no search, because they have no name until they are complete. */
 	enum { PARENT_UNKNOWN, PARENT_UNNAMED, PARENT_SEARCHED } parent;
 };
 
