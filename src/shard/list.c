@@ -13,10 +13,8 @@
 #include "tree/report.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LARGE_SHARED ((off_t)256 << 20) /* such a file is divided into ranges */
 

@@ -10,8 +10,6 @@
 #include "tree/root.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static int shard_tree_check(struct job *j)
