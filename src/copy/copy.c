@@ -42,11 +42,6 @@ static bool complete_is_empty(const struct copy *c)
 	return c->src.st.st_size == 0 && pread(c->src.fd, &byte, 1, 0) == 0;
 }
 
-static int complete_lose(void *copy, enum fcopy_attribute which, const struct fcopy_error *e)
-{
-	return copy_lose_attribute(copy, which, e);
-}
-
 /* Options of this run may ask for attributes that the earlier one did not set. */
 static int complete_accept(struct copy *c)
 {
@@ -55,7 +50,7 @@ static int complete_accept(struct copy *c)
 	report->existed = report->atomic = true;
 	int r = copy_check_size(c, report->bytes);
 	if (r == 0)
-		r = copy_attributes(c, true, complete_lose);
+		r = copy_attributes(c, true, copy_lose_attribute);
 	if (r == 0 && c->options->fsync)
 		r = copy_flush(c, true);
 	return r < 0 ? r : 1;

@@ -129,9 +129,9 @@ int verify_prefix(struct copy *);
 int copy_settle(struct copy *);
 /* Fails with EINTR if the copy is cancelled. */
 int copy_check_cancelled(struct copy *);
-/* The copy lacks attributes that are to be preserved: fails if one of them is required, otherwise
- * warns. */
-int copy_lose_attribute(struct copy *, unsigned attributes, const struct fcopy_error *);
+/* An attributes_loss, also of several: fails if one of them is required, or if the storage fails;
+ * otherwise warns. */
+int copy_lose_attribute(void *copy, enum fcopy_attribute, const struct fcopy_error *);
 /* Gives the copy, a regular file, those of the source. reused: see struct attributes_pair. Returns
  * 0, or what lose, whose argument is the copy, returned. */
 int copy_attributes(struct copy *, bool reused, attributes_loss *lose);

@@ -120,8 +120,9 @@ int copy_flush(struct copy *c, bool metadata)
 	return 0;
 }
 
-int copy_lose_attribute(struct copy *c, unsigned attribute, const struct fcopy_error *e)
+int copy_lose_attribute(void *copy, enum fcopy_attribute attribute, const struct fcopy_error *e)
 {
+	struct copy *c = copy;
 	if (c->options->preserve_required & attribute || error_is_of_storage(e)) {
 		c->report->error = *e;
 		return -e->err;

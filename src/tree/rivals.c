@@ -261,19 +261,21 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
 	struct endpoint *dst = &w->file.copy.dst;
+	const bool target = destination_is_target(dst);
 	const struct stat *old = dst->old_stat;
 	struct stat new;
 	int r = 0;
-	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
-		r = rivals_check_target(w, e, old);
-	/* Noted before it is claimed: it is no evidence that an entry is listed twice. */
-	if (r == 0 && old && S_ISREG(old->st_mode) && destination_is_target(dst) &&
-	    inodes_add(&t->claims.set[SET_REACHED], old) < 0)
-		r = -ENOMEM;
-	if (r == 0 && old && S_ISREG(old->st_mode))
-		r = rivals_check_linked(w, e, old);
-	if (r == 0 && old && S_ISREG(old->st_mode) && !rivals_claim_stat(t, e, old))
-		r = RESULT_RIVAL;
+	if (old && S_ISREG(old->st_mode)) {
+		if (target)
+			r = rivals_check_target(w, e, old);
+		/* Before it is claimed: it is no evidence that an entry is listed twice. */
+		if (r == 0 && target && inodes_add(&t->claims.set[SET_REACHED], old) < 0)
+			r = -ENOMEM;
+		if (r == 0)
+			r = rivals_check_linked(w, e, old);
+		if (r == 0 && !rivals_claim_stat(t, e, old))
+			r = RESULT_RIVAL;
+	}
 	if (dst->st.st_ino)
 		new = dst->st;
 	else if (r == 0 && fstat(dst->fd, &new) < 0)
@@ -281,8 +283,7 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 	if (r != 0 || !S_ISREG(new.st_mode))
 		return r;
 	/* Written through a symlink, or in place under one of its names. */
-	if (((destination_is_target(dst) || new.st_nlink > 1) &&
-	     inodes_add(&t->claims.set[SET_REACHED], &new) < 0) ||
+	if (((target || new.st_nlink > 1) && inodes_add(&t->claims.set[SET_REACHED], &new) < 0) ||
 	    inodes_add(&t->claims.set[SET_MADE], &new) < 0)
 		r = -ENOMEM;
 	if (r == -ENOMEM)
