@@ -6,6 +6,12 @@ setup_file() {
 	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
 }
 
+# committed: dst is the copy of src. For trees: shard_tree.bash.
+committed() {
+	cmp src dst
+	left_only_receipt dst
+}
+
 # shards N [OPTION…]: all shards of src to dst, one after the other.
 shards() {
 	local share
