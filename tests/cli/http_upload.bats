@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# http-listen: as SRC takes one upload.
+# http-listen: as SRC: one upload.
 
 load helper
 load json
