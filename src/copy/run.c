@@ -91,7 +91,7 @@ static void run_prepare(struct copy *c, double start)
 				   .dst_positional = c->dst.positional,
 				   .offset = c->first,
 				   .end = c->limit,
-				   .fresh = c->dst.old != OLD_OVERWRITTEN,
+				   .fresh = copy_old(c) != OLD_OVERWRITTEN,
 				   .exact = c->local && c->src.positional,
 				   .size = S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0,
 				   .buffer_size = o->buffer_size ? o->buffer_size
