@@ -3,7 +3,6 @@
  */
 #include "copy/conflicts.h"
 #include "option.h"
-#include "show/hint.h"
 #include "show/report.h"
 #include "show/show.h"
 

@@ -2,7 +2,6 @@
  * Starts the copy of a tree or of several sources; and the other commands.
  */
 #include "cli.h"
-#include "show/hint.h"
 #include "show/report.h"
 #include "show/show.h"
 #include "show/sink.h"

@@ -7,7 +7,7 @@
  *
  * If it is gone, or its files cannot be seen yet, all of this starts again.
  */
-#include "io/result.h"
+#include "io/io.h"
 #include "io/system.h"
 #include "left.h"
 #include "part.h"

@@ -2,8 +2,8 @@
  * Describes the outcome of a copy in words.
  */
 #include "endpoints/error.h"
-#include "hint.h"
 #include "report.h"
+#include "show.h"
 #include "sink.h"
 #include "text.h"
 

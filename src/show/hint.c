@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The hints about errors: what the user can do about a failure or a warning.
  */
-#include "hint.h"
 #include "endpoints/error.h"
+#include "show.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * What copies leave: what --clean found and did, for people and as an object; a part that a copy
  * does not continue; and data that is not on its device.
  */
-#include "hint.h"
 #include "io/io.h"
 #include "report.h"
+#include "show.h"
 #include "text.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What is printed when a socket listens: where, and the command of the peer.
  */
-#include "hint.h"
 #include "report.h"
 #include "show.h"
 #include "text.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * --log-file=FILE: what -v prints, with times, appended.
  */
-#include "hint.h"
 #include "report.h"
 #include "show.h"
 #include "sink.h"

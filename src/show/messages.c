@@ -3,7 +3,6 @@
  */
 #include "cli/cli.h"
 #include "endpoints/error.h"
-#include "hint.h"
 #include "show.h"
 #include "text.h"
 

@@ -2,7 +2,6 @@
  * What is printed for people: messages and progress on standard error, lists on standard output.
  */
 #include "benchmark.h"
-#include "hint.h"
 #include "report.h"
 #include "show.h"
 #include "sink.h"

@@ -7,7 +7,6 @@
  * end of the screen" clears them.
  */
 #include "cli/cli.h"
-#include "hint.h"
 #include "io/io.h"
 #include "patient.h"
 #include "report.h"

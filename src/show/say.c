@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Prints text for the user, and makes the names in it harmless.
  */
-#include "hint.h"
 #include "part/part.h"
+#include "show.h"
 #include "text.h"
 
 #include <stdarg.h>

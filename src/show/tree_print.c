@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 #include "copy/outcome.h"
 #include "endpoints/error.h"
-#include "hint.h"
 #include "part/part.h"
 #include "report.h"
 #include "show.h"

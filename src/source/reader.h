@@ -6,7 +6,7 @@
 #ifndef SOURCE_READER_H
 #define SOURCE_READER_H
 
-#include "io/result.h"
+#include "io/io.h"
 
 #include <stdbool.h>
 #include <stddef.h>
