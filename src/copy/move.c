@@ -133,8 +133,10 @@ static int move_noted(struct copy *c, const struct engine *engine, struct transf
 		t->end = slices && end - from > SLICE ? from - from % SLICE + SLICE : end;
 		r = threads > 0 ? ranges_run(engine, t, threads, move_flushes(c), helpers)
 				: engine->copy(t);
-		if (c->resumes && r == 0)
-			c->dst.ops->note_partial(&c->dst, from, t->offset);
+		int lost = c->resumes && r == 0 ? c->dst.ops->note_partial(&c->dst, from, t->offset)
+						: 0;
+		if (lost < 0)
+			r = transfer_fail(t, "fdatasync", SIDE_DST, lost);
 	} while (slices && r == 0 && t->offset == t->end && t->offset < end && !t->ended);
 	return r;
 }
@@ -339,7 +341,9 @@ int move_range(struct copy *c, struct transfer *t, off_t end, bool rest)
 		r = move_once(c, t, &m);
 		if (m.piece) {
 			int ended = move_end_piece(c, t, &m, from, io_now() - began);
-			r = r == 0 ? ended : r;
+			if (r >= 0 &&
+			    ended < 0) /* reported only once, so no other engine may go on */
+				r = ended;
 		}
 		if (r == RESULT_NEXT && m.kind == MOVER_MODE)
 			break;

@@ -77,8 +77,9 @@ struct endpoint_ops {
 	 * -1 if there is no part. Any other size: so many bytes were found to be equal, and the
 	 * copy continues after them; or returns -errno, and it may not. */
 	off_t (*begin_partial)(struct endpoint *, off_t size);
-	/* The bytes [from, to) are complete. */
-	void (*note_partial)(struct endpoint *, off_t from, off_t to);
+	/* The bytes [from, to) are complete. Returns 0; or -errno of an fdatasync(2) that failed:
+	 * bytes are lost, and no later call would report that again. */
+	int (*note_partial)(struct endpoint *, off_t from, off_t to);
 	/* After a failure: truncates DST.fcopy-part to its first `size` bytes and makes abort keep
 	 * it. Returns false if there are none, or that is impossible: abort removes the part. */
 	bool (*keep_partial)(struct endpoint *, off_t size);

@@ -284,16 +284,21 @@ off_t partial_begin(struct endpoint *e, off_t size)
 }
 
 /* What the page cache holds proves nothing there after a kill: a later run would compare every byte
- * that was not flushed. */
-static void partial_flush(const struct endpoint *e, struct partial *f)
+ * that was not flushed. Returns 0; or -errno if bytes are lost, which no later call reports. */
+static int partial_flush(const struct endpoint *e, struct partial *f)
 {
 	const double start = io_now();
-	if (fdatasync(e->fd) == 0)
+	const int err = fdatasync(e->fd) < 0 ? errno : 0;
+	if (err == 0)
 		part_note_flushed(f->part);
 	else
 		part_note_lost(f->part);
 	f->flushed = io_now();
 	f->cost = f->flushed - start;
+	/* Storage that lacks the call, or was interrupted, has lost nothing. */
+	return err == EINVAL || err == ENOSYS || err == EOPNOTSUPP || err == EPERM || err == EINTR
+		   ? 0
+		   : -err;
 }
 
 static void partial_note_range(const struct partial *f, off_t from, off_t to)
@@ -303,13 +308,12 @@ static void partial_note_range(const struct partial *f, off_t from, off_t to)
 				       .kind = JOURNAL_RANGE, .offset = from, .length = to - from});
 }
 
-void partial_note(struct endpoint *e, off_t from, off_t to)
+int partial_note(struct endpoint *e, off_t from, off_t to)
 {
 	struct partial *f = file_of(e)->partial;
 	partial_note_range(f, from, to);
 	const double since = f->flushes ? io_now() - f->flushed : 0;
-	if (since > FLUSH_AFTER && since > FLUSH_SHARE * f->cost)
-		partial_flush(e, f);
+	return since > FLUSH_AFTER && since > FLUSH_SHARE * f->cost ? partial_flush(e, f) : 0;
 }
 
 bool partial_keep(struct endpoint *e, off_t size)
@@ -325,7 +329,7 @@ bool partial_keep(struct endpoint *e, off_t size)
 	f->keep_part = part_is_named(f->partial->part);
 	if (f->keep_part && f->partial->flushes) {
 		partial_note_range(f->partial, 0, size);
-		partial_flush(e, f->partial);
+		(void)partial_flush(e, f->partial); /* the copy has failed already */
 	}
 	return f->keep_part;
 }

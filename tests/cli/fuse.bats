@@ -172,6 +172,19 @@ fails() {
 		[ "$(sed "s/.* \([a-z]*\)(.*>).*/\1/" trace)" = fsync ] || { cat trace; exit 1; }'
 }
 
+@test "--resume: a flush that fails while the copy goes on is its failure; the next run mends it" {
+	need_strace
+	mkdir backing s
+	random s/a 70000000
+	# shellcheck disable=SC2016
+	by_fuse rw 'strace -f -qq -o trace -P "$PWD/m/a.fcopy-part/data" -e inject=fdatasync:error=EIO:when=1 \
+			"$FCOPY" --resume --limit-rate=12M s/a m/a 2>err && exit 1
+		grep -q "m/a: fdatasync: Input/output error" err || { cat err; exit 1; }
+		[ -e backing/a.fcopy-part ] && [ ! -e backing/a ]
+		"$FCOPY" --resume s/a m/a
+		cmp s/a backing/a'
+}
+
 @test "--fsync of a merge: FUSE mounted below DST has each of its directories flushed" {
 	need_strace
 	mkdir -p backing s/sub/{1,2}/3 d/sub
