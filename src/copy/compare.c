@@ -379,16 +379,17 @@ int verify_prefix(struct copy *c)
 				    "has no .fcopy-part that could be resumed", FCOPY_ADVICE_USAGE);
 	if (fstat(c->dst.fd, &part) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
-	/* With --fsync, read from the storage: after a failed writeback the page cache may contain
-	 * data that the disk does not, and the next fsync would succeed. */
+	/* After a failed writeback the page cache may contain data that the disk does not, and the
+	 * next fsync would succeed. --fsync promises that nothing is left of one that nobody saw.
+	 */
+	const bool past_cache = c->options->fsync || c->dst.past_cache;
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
 	double start = io_now();
 	known = known < end ? known : end;
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(end - known));
 	/* A new part has nothing to compare. Some object stores open no file that is being written.
 	 */
-	off_t same = end > known ? compare_files(c, known, end, c->options->fsync, false, &cached)
-				 : known;
+	off_t same = end > known ? compare_files(c, known, end, past_cache, false, &cached) : known;
 	c->report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;

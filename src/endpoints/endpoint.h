@@ -153,6 +153,8 @@ struct endpoint {
 	bool met;        /* O_EXCL has met a file: it is not ours */
 	bool written;    /* a duplicate was closed after the last byte: see io_check_written() */
 	struct stat st;  /* when it was opened; of a new file perhaps only the type */
+	bool
+	    past_cache; /* a flush of DST.fcopy-part has failed: only the storage shows its bytes */
 	enum endpoint_old old;       /* what DST had when it was opened, and ... */
 	const struct stat *old_stat; /* ... the stat of the file that existed, or NULL */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:

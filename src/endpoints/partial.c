@@ -127,6 +127,7 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 	f->source = part_source(src->fd, &src->st);
 	if (part_same_source(p, &f->source, partial_options(e)))
 		f->source.kind = JOURNAL_NOTHING;
+	e->past_cache = p->unflushed;
 	f->known = partial_known(e, f);
 	if (f->known > st.st_size)
 		f->known = st.st_size;

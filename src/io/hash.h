@@ -48,7 +48,7 @@ uint64_t sum_add(uint64_t sum, const void *bytes, size_t n);
 struct table_row {
 	uint64_t key; /* 0: the row is free */
 	uint64_t value;
-	bool mark;
+	unsigned mark; /* the caller's */
 };
 
 /* Starts as zeros. */

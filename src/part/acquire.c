@@ -106,7 +106,7 @@ static int acquire_lock(struct part *p, int how, const volatile int *cancel)
 
 /* Flushes data before its journal is believed: a writeback that has failed since is reported now.
  */
-static bool acquire_flush_data(const struct part *p)
+static bool acquire_flush_data(struct part *p)
 {
 	struct stat st;
 	int fd = part_open_data(p, O_RDONLY | O_NONBLOCK);
@@ -114,6 +114,7 @@ static bool acquire_flush_data(const struct part *p)
 		return fd == -ENOENT; /* the commit was killed: nothing is continued */
 	bool clean = fstat(fd, &st) == 0 && (S_ISDIR(st.st_mode) ? syncfs(fd) : fsync(fd)) == 0;
 	close(fd);
+	p->unflushed = !clean;
 	return clean;
 }
 

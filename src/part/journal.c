@@ -262,6 +262,12 @@ static uint64_t journal_key(const char *text, size_t size)
 	return hash ^ hash >> 29;
 }
 
+/* Marks of a complete entry. */
+enum {
+	ENTRY_CURRENT = 1, /* its bytes are in the page cache */
+	ENTRY_FLUSHED = 2, /* ... and on the storage */
+};
+
 /* The last line about a path counts. If two paths have one key, only the later one is found: the
  * other one is copied again. */
 static int journal_add(struct journal *j, const struct journal_fact *f, size_t at, bool current)
@@ -270,8 +276,18 @@ static int journal_add(struct journal *j, const struct journal_fact *f, size_t a
 	if (!row)
 		return -ENOMEM;
 	row->value = at;
-	row->mark = current;
+	row->mark = current ? ENTRY_CURRENT : 0;
 	return 0;
+}
+
+/* A flush covers what its own run has written. Of what an earlier one has, it may be too late to
+ * say that it was lost: by a power cut, or by a writeback whose failure was reported before. */
+static void journal_note_flushed(struct journal *j)
+{
+	j->flushed_prefix = j->prefix;
+	for (size_t i = 0; i < j->entries.rows; i++)
+		if (j->entries.row[i].value >= j->unflushed)
+			j->entries.row[i].mark |= ENTRY_FLUSHED;
 }
 
 /* A run notes at its start how much of an earlier run's bytes it continues. */
@@ -297,14 +313,12 @@ static int journal_take(struct journal *j, const struct journal_fact *f, size_t 
 		j->run = *f;
 		j->prefix = j->flushed_prefix = 0;
 		j->current = current;
+		j->unflushed = at;
 		break;
 	case JOURNAL_RANGE: journal_note_range(j, f); break;
-	case JOURNAL_FLUSHED:
-		j->flushed = at;
-		j->flushed_prefix = j->prefix;
-		break;
+	case JOURNAL_FLUSHED: journal_note_flushed(j); break;
 	case JOURNAL_LOST:
-		j->lost = at;
+		j->lost = j->unflushed = at;
 		j->prefix = j->flushed_prefix;
 		break;
 	case JOURNAL_ENTRY:
@@ -358,6 +372,7 @@ bool journal_find(const struct journal *j, const char *path, bool durable, struc
 	journal_parse(line, (size_t)(end - line), f);
 	if (f->kind != JOURNAL_ENTRY || f->size != n || memcmp(f->text, escaped, n) != 0)
 		return false;
-	*sure = row->value < j->flushed || (!durable && row->mark && row->value >= j->lost);
+	*sure = row->mark & ENTRY_FLUSHED ||
+		(!durable && row->mark & ENTRY_CURRENT && row->value >= j->lost);
 	return true;
 }

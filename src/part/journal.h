@@ -25,8 +25,9 @@
  *                                       these times at TIME (written when: src/tree/resume.c)
  *     done OFFSET LENGTH                a range of a file is complete
  *     again PATH                        that file is copied again
- *     flushed                           all lines before this one, and the bytes that they
- *                                       describe, were flushed
+ *     flushed                           the lines of this run before this one, but for those
+ *                                       before a `lost`, and the bytes that they describe, were
+ *                                       flushed
  *     lost                              a flush failed: only flushed lines before this one count
  *     shards N NAME                     the part belongs to N shards; their --job, or -
  *     commit SUM INODE SIZE TIME        the shards rename `data` to DST, which then has this inode.
@@ -134,9 +135,10 @@ struct journal {
 	/* Of a tree: the complete entries. */
 	char *text;
 	size_t size;
-	size_t flushed; /* facts before this offset are on the storage */
-	size_t lost;    /* others before this one may have been lost when they were written back */
-	struct table entries; /* by a hash of their path: offset of the last line; of this mount? */
+	size_t unflushed; /* the next flush covers the facts from this offset on */
+	size_t lost; /* what was not flushed before this one may have been lost by its writeback */
+	struct table entries; /* by a hash of their path: offset of the last line, and what is known
+				 of its bytes */
 };
 
 /* Reads an open journal. current: are the facts of this run known to be in the page cache? NULL: of

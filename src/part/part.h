@@ -62,6 +62,7 @@ struct part {
 	bool published;
 	bool exposed;     /* the storage has no owners or modes: other users may enter it */
 	uint64_t differs; /* bits of the options: for them data was removed; 0: it was not */
+	bool unflushed;   /* a flush of data failed: its pages may hold what the storage lacks */
 	int lost;         /* the errno of an append that failed: nothing more is noted; atomic */
 	struct journal journal; /* of an earlier run */
 	/* Why the last call failed: a reason and an advice, or a system call; and its errno. */

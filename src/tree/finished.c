@@ -140,9 +140,15 @@ static int finished_check(struct building *r)
 	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
 	if (r->dst < 0)
 		return root_fail(r, "open", -r->dst);
-	/* Then files would have to be read from the storage, or flushed one by one. */
-	const bool each = o->verify || (o->fsync && flush_needs_each(t, r->dst));
-	int result = each ? 0 : finished_compare(r);
+	/* Files would have to be read from the storage, or flushed one by one. */
+	const char *unknown = o->verify ? "exists; whether it is the complete copy is not known "
+					  "with --verify: leave that out"
+			      : o->fsync && flush_needs_each(t, r->dst)
+				  ? "exists; whether it is the complete copy is not known with "
+				    "--fsync on this storage: leave that out"
+				  : NULL;
+	int result = unknown ? root_refuse(r, EEXIST, unknown, FCOPY_ADVICE_USAGE)
+			     : finished_compare(r);
 	if (result == 0)
 		result = finished_refuse(r);
 	else if (result > 0 && o->fsync && !t->options->dry_run &&

@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* With --fsync, reads from the storage: after a failed writeback the page cache may contain data
- * that the disk does not, and the flush at the end would succeed. */
+/* With --fsync, and after a flush of the part failed, reads from the storage: the page cache may
+ * contain data that the disk does not, and the flush at the end would succeed. */
 bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -23,10 +23,12 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 			 .report = &w->file.report,
 			 .src = {.fd = fd, .path = entry_src},
 			 .dst = {.fd = dst, .path = entry_dst}};
+	const struct record *record = w->tree->root.record;
+	const bool past_cache = w->tree->options->copy.fsync ||
+				(record && record->part && record->part->unflushed);
 	bool cached, same = false;
 	if (dst >= 0) {
-		off_t equal = compare_files(&c, 0, st->st_size, w->tree->options->copy.fsync, false,
-					    &cached);
+		off_t equal = compare_files(&c, 0, st->st_size, past_cache, false, &cached);
 		same = equal == st->st_size;
 		close(dst);
 	}

@@ -368,6 +368,46 @@ START_TEST(journal_of_a_tree_finds_the_last_line_of_a_path)
 }
 END_TEST
 
+/* Says whether the bytes of a path are on the storage, as far as the journal knows. */
+static bool is_flushed(const struct part *p, const char *path)
+{
+	struct journal_fact f;
+	bool sure;
+	need(journal_find(&p->journal, path, true, &f, &sure));
+	return sure;
+}
+
+START_TEST(flush_covers_what_its_own_run_has_written_since_one_failed)
+{
+	static const char *const paths[] = {"flushed", "killed", "lost", "last"};
+	begin(_i);
+	struct part p;
+	struct journal_fact f[4];
+	struct stat src;
+	int here = open_here();
+	for (int i = 0; i < 4; i++)
+		f[i] = entry_fact(paths[i]);
+	begin_part(&p, here, &src);
+	part_note(&p, &f[0]);
+	part_note_flushed(&p);
+	part_note(&p, &f[1]);
+	part_close(&p, false);
+	check(reopen(&p, here) == 0, "%s", why(&p));
+	part_note_run(&p, 0);
+	part_note(&p, &f[2]);
+	part_note_lost(&p);
+	part_note(&p, &f[3]);
+	part_note_flushed(&p);
+	part_close(&p, false);
+	check(reopen(&p, here) == 0, "%s", why(&p));
+	for (int i = 0; i < 4; i++)
+		check(is_flushed(&p, paths[i]) == (i == 0 || i == 3), "%s", paths[i]);
+	part_close(&p, false);
+	close(here);
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -387,5 +427,6 @@ int main(void)
 	tcase_add_loop_test(t, part_is_published_continued_and_retired, 0, n);
 	tcase_add_loop_test(t, part_that_others_could_have_made_is_refused, 0, n * SPOILS);
 	tcase_add_loop_test(t, journal_of_a_tree_finds_the_last_line_of_a_path, 0, n);
+	tcase_add_loop_test(t, flush_covers_what_its_own_run_has_written_since_one_failed, 0, n);
 	return run_suite(s);
 }

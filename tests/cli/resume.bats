@@ -174,6 +174,17 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	[ "$(head -n 1 read)" -lt 100 ] || { cat read; return 1; }
 }
 
+@test "--resume: after a failed flush of the part, its bytes are read past the page cache" {
+	need_strace
+	random a 6000000
+	timeout -s KILL 1 "$FCOPY" --resume --limit-rate=3M a b || [ -e b.fcopy-part/data ]
+	strace -f -y -qq -o trace -e trace=fsync,open,openat -e inject=fsync:error=EIO:when=1 \
+		"$FCOPY" --resume a b
+	grep -q "fsync(.*/b.fcopy-part/data>) .*EIO" trace
+	grep -q "O_DIRECT|.*/b.fcopy-part/data>" trace
+	cmp a b
+}
+
 @test "--resume: other attributes than the first run would have given start over, which is said" {
 	random a 100000
 	begin_part a b 64

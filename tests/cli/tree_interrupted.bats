@@ -323,6 +323,7 @@ left() {
 		jq -e '.done and .tree.committed and .tree.unchanged == 4 and .tree.files == 0' <<<"$output"
 	done
 	expect 2 -a --resume --verify s t # it would have to be read from the storage
+	mentions "t: exists; whether it is the complete copy is not known with --verify: leave that out"
 	chmod 600 s/d/f
 	expect 2 -a --resume s t
 	chmod 640 s/d/f
