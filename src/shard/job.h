@@ -32,8 +32,8 @@
  *      v
  *   COMMITS: exclusive lock of the part; look again
  *      | hard links; attributes of large files and directories; are the names there, or if it
- * joined | after the first marker, all copies, of the right type and size? flush; "commit" line |
- * rename data to DST; flush its directory
+ *      | joined after the first marker, all copies, of the right type and size? flush;
+ *      | "commit" line; rename data to DST; flush its directory
  *      v
  *   RECEIPT: remove share.*; the journal stays, and the part is a receipt
  *
