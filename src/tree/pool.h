@@ -28,11 +28,12 @@ struct worker;
  *     there are at once as many threads as would keep the CPUs at work.
  *   - It looks again whenever as many reports have arrived as there are threads. Reports follow
  *     finished entries, so slow storage gets the time that it needs.
- *   - If fewer than one thread in two looks for a CPU, none waits for another one's lock, but all
- *     of them for the storage: it adds as many threads as above, up to LEAP times as many at once.
- *   - If the threads wait most of the time, at this look and over the last ones, and work is
+ *   - If the threads wait most of the time, at two looks and over the last ones, and work is
  *     queued, it doubles their number. The new number stays if the work per time grows by at least
  *     half of the step.
+ *   - If fewer than one thread in two looks for a CPU then, none waits for another one's lock, but
+ *     all of them for the storage: it adds as many threads as above, up to LEAP times as many at
+ *     once.
  *   - If it does not, nor at a second look, the threads wait for a lock, for the speed of a disk or
  *     for writeback: half as many are tried, which stay if nothing is lost by it, and so on. From
  *     then on it only doubles, and the next trial comes later each time.
@@ -64,6 +65,7 @@ struct tuner {
 	unsigned proven;         /* the highest number that a trial confirmed */
 	unsigned reports;        /* since the last look */
 	bool second;             /* look at this trial: it has not reached its aim at the first */
+	bool waits;              /* the threads mostly waited at the last look */
 	bool failed;             /* more threads did not help: no leaps any more */
 	unsigned pause, paused;  /* looks until the next trial: after the last one; left */
 	double rate;             /* work per second before the trial */

@@ -100,21 +100,23 @@ static bool tuner_try(struct tuner *t, double running, bool queued)
 }
 
 /* Adds the look to those before. Do the threads mostly wait for the storage? In a single look they
- * may have waited for one of them that had a lock, but no CPU: on a busy host for 5 to 90 ms. */
-static bool tuner_waits(struct tuner *t)
+ * may have waited for one of them that had a lock, but no CPU (on a busy host for 5 to 90 ms), or
+ * for XFS, which after a removal makes all wait for 100 ms: so the look before must say it, too. */
+static bool tuner_waits(struct tuner *t, double running)
 {
-	const bool first = t->recent.busy <= 0;
+	const bool before = t->waits;
+	t->waits = t->sum.waited >= MOSTLY * t->sum.busy;
 	t->recent.busy = FADES * t->recent.busy + t->sum.busy;
 	t->recent.waited = FADES * t->recent.waited + t->sum.waited;
-	return !first && t->sum.waited >= MOSTLY * t->sum.busy &&
-	       t->recent.waited >= MOSTLY * t->recent.busy;
+	return before && t->waits &&
+	       (t->recent.waited >= MOSTLY * t->recent.busy || (!t->failed && running < ALONE));
 }
 
 static bool tuner_look(struct tuner *t, double rate, bool queued)
 {
 	const double waits = t->sum.waited / t->sum.busy;
 	const double running = t->threads * (1 - waits);
-	const bool mostly = tuner_waits(t) || (!t->failed && running < ALONE);
+	const bool mostly = tuner_waits(t, running);
 	t->paused -= t->paused > 0;
 	if (t->before > 0) {
 		if (!tuner_succeeded(t, rate))
