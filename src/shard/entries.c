@@ -181,7 +181,7 @@ static struct listed *work_begin(struct shard_tree *s, unsigned chunk, bool agai
 	struct work *k = calloc(1, sizeof(*k));
 	const int r = k ? work_read(&s->job, k, chunk, again)
 			: job_fail(&s->job, NULL, "malloc", ENOMEM);
-	if (r == 0) {
+	if (k && r == 0) {
 		k->next = s->working;
 		s->working = k;
 		return k->outline.root.entry.below;
