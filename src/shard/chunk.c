@@ -293,6 +293,7 @@ static int chunk_open(const struct job *j, const char *name)
 	bool again = true;
 	int fd = openat(j->part.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 || errno != ENOENT)
+		/* cppcheck-suppress resourceLeak ; the caller closes it */
 		return fd < 0 ? job_fail(j, "read of its list", "openat", errno) : fd;
 	fd = job_create(j, name, &again);
 	if (fd < 0 || again)

@@ -35,6 +35,7 @@ int job_create(const struct job *j, const char *name, bool *again)
 		(void)!fchmod(fd, 0600);
 	else if (*again)
 		fd = openat(j->part.fd, name, flags);
+	/* cppcheck-suppress resourceLeak ; the caller closes it */
 	return fd < 0 ? job_fail(j, "open in its .fcopy-part", "openat", errno) : fd;
 }
 

@@ -89,6 +89,7 @@ static int finish_open_one(int dir, const char *name)
 			return r;
 		fd = openat(dir, name, flags);
 	}
+	/* cppcheck-suppress resourceLeak ; the caller closes it */
 	return fd < 0 ? -errno : fd;
 }
 

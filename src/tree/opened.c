@@ -160,6 +160,7 @@ int directory_open(const struct tree *t, int parent, const char *name)
 	if (fd < 0 && errno == EACCES && !o->preserve && !o->fsync && !t->root.ground.journal &&
 	    !t->share.by && faccessat(parent, name, X_OK, AT_EACCESS) == 0)
 		fd = openat(parent, name, O_PATH | flags);
+	/* cppcheck-suppress resourceLeak ; the caller closes it */
 	return fd < 0 ? -errno : fd;
 }
 
@@ -171,6 +172,7 @@ int directory_follow(int parent, const char *name, int flags)
 	if (r < 0 || io_is_foreign(&st))
 		return r < 0 ? -ENOTDIR : -EPERM;
 	const int fd = openat(parent, text, flags | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	/* cppcheck-suppress resourceLeak ; the caller closes it */
 	return fd < 0 ? -errno : fd;
 }
 

@@ -180,7 +180,8 @@ fails() {
 	by_fuse rw 'strace -f -qq -o trace -P "$PWD/m/a.fcopy-part/data" -e inject=fdatasync:error=EIO:when=1 \
 			"$FCOPY" --resume --limit-rate=12M s/a m/a 2>err && exit 1
 		grep -q "m/a: fdatasync: Input/output error" err || { cat err; exit 1; }
-		[ -e backing/a.fcopy-part ] && [ ! -e backing/a ]
+		[ -e backing/a.fcopy-part ]
+		[ ! -e backing/a ]
 		"$FCOPY" --resume s/a m/a
 		cmp s/a backing/a'
 }
