@@ -223,9 +223,9 @@ static void *run_invocation(void *arg)
 	return NULL;
 }
 
-/* Runs the command in a thread with a larger stack. Meanwhile this thread blocks all signals: it
- * would be the first to get one, which must interrupt the call for which the command waits. Returns
- * false if there is no such thread. */
+/* Runs the command in a thread with a larger stack. This thread blocks all signals until it ends:
+ * it would be the first to get one, which must interrupt the call for which the command waits.
+ * Returns false if there is no such thread. */
 static bool run_in_thread(struct invocation *i)
 {
 	pthread_attr_t attributes;

@@ -166,7 +166,7 @@ load http
 	holds old b
 }
 
-@test "http: an upload with -n: none is taken for a DST that is there, or that came meanwhile" {
+@test "http: an upload with -n: not for a DST that exists, or that appears during it" {
 	echo old >b
 	expect 0 -n http-listen:0 b
 	holds old b
