@@ -150,9 +150,10 @@ CPPCHECK_SUPPRESS = --suppress=duplicateAssignExpression --suppress=memleak:src/
 	--suppress=leakReturnValNotUsed:src/cli/start.c --suppress=invalidPointerCast:src/cli/benchmark.c \
 	--suppress=nullPointer:src/endpoints/socket.c
 
-lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, mandoc; gcc and clang with -Werror
+lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, mandoc, figures; gcc and clang with -Werror
 	NM=$(NM) tests/rooms.sh $(LIB_OBJ) $(CLI_OBJ)
 	python3 tests/comments.py $(SOURCES) $(HEADERS)
+	bench/figures.sh --check
 	@! grep -nE '^#include "(endpoints/)?(file|socket)\.h"' fcopy.c $(filter-out src/endpoints/%,$(wildcard src/*/*.[ch]))
 	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	printf '%s\n' $(LINTED) | xargs -P "$$(nproc)" -n 4 sh -c 'gcc -fsyntax-only -Wall -W -Werror $(LINT_FLAGS) "$$@" && \
