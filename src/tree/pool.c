@@ -44,6 +44,11 @@ unsigned pool_idle(const struct pool *p)
 	return __atomic_load_n(&p->idle, __ATOMIC_RELAXED);
 }
 
+bool pool_dismissed(const struct worker *w)
+{
+	return w->number >= __atomic_load_n(&w->tree->pool.threads.active, __ATOMIC_RELAXED);
+}
+
 unsigned pool_unserved(const struct pool *p)
 {
 	const unsigned idle = __atomic_load_n(&p->idle, __ATOMIC_RELAXED);
@@ -171,12 +176,11 @@ static void pool_sleep(struct worker *w)
 /* Takes the item that belongs to this thread, or hands it over if this one may copy no more. */
 static bool pool_pop_own(struct worker *w, struct item *item)
 {
-	const struct pool *p = &w->tree->pool;
 	*item = w->own;
 	w->own.dir = NULL;
 	if (!item->dir)
 		return false;
-	if (w->number < __atomic_load_n(&p->threads.active, __ATOMIC_RELAXED))
+	if (!pool_dismissed(w))
 		return true;
 	pool_push(w, *item);
 	pool_wake(&w->tree->pool, false);

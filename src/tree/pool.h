@@ -26,11 +26,13 @@ struct worker;
  *
  *   - The first thread is alone until it has read the first names. If it has mostly waited by then,
  *     there are at once as many threads as would keep the CPUs at work.
- *   - It looks again whenever as many reports have arrived as there are threads. Reports follow
- *     finished entries, so slow storage gets the time that it needs.
+ *   - It looks again whenever each thread has reported, or twice as many reports have arrived as
+ *     there are threads: then those that are silent do nothing. Reports follow finished entries, so
+ *     slow storage gets the time that it needs.
  *   - If the threads wait most of the time, at two looks and over the last ones, and work is
  *     queued, it doubles their number. The new number stays if the work per time grows by at least
- *     half of the step.
+ *     half of the step; but not if it grows by more than the step: then something else has
+ *     changed, and it looks again with the number before, once.
  *   - If fewer than one thread in two looks for a CPU then, none waits for another one's lock, but
  *     all of them for the storage: it adds as many threads as above, up to LEAP times as many at
  *     once.
@@ -53,9 +55,10 @@ enum tuner_reason {
 
 /* All times are seconds, summed up over threads. */
 struct tuner_report {
-	double work;   /* finished entries, and 1 for each 64 KiB of them */
-	double busy;   /* wall-clock time that they took */
-	double waited; /* of it: neither on a CPU nor in a run queue */
+	double work;     /* finished entries, and 1 for each 64 KiB of them */
+	double busy;     /* wall-clock time that they took */
+	double waited;   /* of it: neither on a CPU nor in a run queue */
+	unsigned thread; /* its number */
 };
 
 struct tuner {
@@ -64,9 +67,11 @@ struct tuner {
 	unsigned before;         /* threads before this trial; 0: no trial */
 	unsigned proven;         /* the highest number that a trial confirmed */
 	unsigned reports;        /* since the last look */
+	uint64_t reported;       /* the threads that they are from: bits */
 	bool second;             /* look at this trial: it has not reached its aim at the first */
 	bool waits;              /* the threads mostly waited at the last look */
 	bool failed;             /* more threads did not help: no leaps any more */
+	bool doubted;            /* the last trial was too good, and has to be so twice */
 	unsigned pause, paused;  /* looks until the next trial: after the last one; left */
 	double rate;             /* work per second before the trial */
 	struct tuner_report sum; /* since the last look */
@@ -182,6 +187,8 @@ void tuning_end_item(struct worker *);
 void pool_push(struct worker *, struct item);
 /* Adds an item that this thread runs next, if it has nothing else to run and no thread is idle. */
 void pool_push_own(struct worker *, struct item);
+/* Are there fewer threads now, without this one? It hands over what it has left. */
+bool pool_dismissed(const struct worker *);
 /* How many threads have nothing to do. */
 unsigned pool_idle(const struct pool *);
 /* How many more idle threads there are than items. */

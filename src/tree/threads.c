@@ -175,6 +175,7 @@ static void tuning_end(struct worker *w, double work, int fd)
 	double waited = m->sum.busy - (cpu - m->cpu) - (runnable - m->runnable);
 	/* Where the time in the run queue is unknown, a busy host would look like slow storage. */
 	const bool known = runnable >= 0 && m->runnable >= 0;
+	m->sum.thread = w->number;
 	m->sum.waited = waited > 0 && known ? waited : 0;
 	if (!known)
 		__atomic_store_n(&w->tree->pool.tuning.blind, true, __ATOMIC_RELAXED);

@@ -8,6 +8,7 @@
 #define ALONE      0.5  /* threads that are on a CPU or want one: none has a lock for long */
 #define LEAP       8    /* times as many threads at once, at most */
 #define FADES      0.9  /* of the looks before, at each look */
+#define BEYOND     1.2  /* of the step: more than so many threads can gain */
 #define GAIN       0.5  /* of the step, which more threads have to reach */
 #define GAIN_MOST  1.5  /* ... but no more than that */
 #define KEEPS      0.95 /* of the speed, which fewer threads may not fall below */
@@ -30,6 +31,13 @@ static bool tuner_set(struct tuner *t, unsigned threads, unsigned before)
 	t->before = before;
 	t->threads = threads;
 	return true;
+}
+
+/* Are more threads faster by more than their number? What was measured before them was a moment in
+ * which the storage was slow. */
+static bool tuner_exceeded(const struct tuner *t, double rate)
+{
+	return t->threads > t->before && rate * t->before > BEYOND * t->rate * t->threads;
 }
 
 /* Has the trial reached what it had to? */
@@ -119,6 +127,11 @@ static bool tuner_look(struct tuner *t, double rate, bool queued)
 	const bool mostly = tuner_waits(t, running);
 	t->paused -= t->paused > 0;
 	if (t->before > 0) {
+		if (!t->doubted && tuner_exceeded(t, rate)) {
+			t->doubted = true;
+			t->waits = false;
+			return tuner_set(t, t->before, 0);
+		}
 		if (!tuner_succeeded(t, rate))
 			return tuner_return(t, rate);
 		const bool more = t->threads > t->before;
@@ -135,7 +148,10 @@ static bool tuner_look(struct tuner *t, double rate, bool queued)
 	t->rate = rate;
 	if (mostly)
 		return tuner_try(t, running, queued);
-	if (waits >= LITTLE || t->threads == t->start)
+	if (waits >= LITTLE)
+		return false;
+	t->doubted = false;
+	if (t->threads == t->start)
 		return false;
 	t->reason = TUNER_CPUS;
 	t->proven = 0;
@@ -161,15 +177,16 @@ bool tuner_note(struct tuner *t, const struct tuner_report *r, bool queued)
 	t->sum.work += r->work;
 	t->sum.busy += r->busy;
 	t->sum.waited += r->waited;
-	if (++t->reports < t->threads * (t->second ? 2 : 1) || t->sum.busy <= 0)
+	t->reported |= (uint64_t)1 << r->thread;
+	const unsigned seen = (unsigned)__builtin_popcountll(t->reported);
+	if ((++t->reports < t->threads * 2 && seen < t->threads) || t->sum.busy <= 0)
 		return false;
-	const double rate = t->threads * t->sum.work / t->sum.busy;
+	const double rate = seen * t->sum.work / t->sum.busy;
 	t->second = !t->second && t->before > 0 && !tuner_succeeded(t, rate);
-	if (t->second)
-		return false;
-	const bool changed = tuner_look(t, rate, queued);
+	const bool changed = !t->second && tuner_look(t, rate, queued);
 	t->sum = (struct tuner_report){0};
 	t->reports = 0;
+	t->reported = 0;
 	return changed;
 }
 

@@ -285,6 +285,12 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 		   lists = w->tree->share.batches, tunes = w->tree->pool.tuning.tunes;
 	unsigned at = item->first;
 	for (unsigned left = item->count; left > 0;) {
+		if (tunes && pool_dismissed(w) && !tree_stopped(w->tree)) {
+			walk_push(
+			    w, &(struct item){item->dir, item->names, walk_skip(n, at, 0), left});
+			pool_wake(&w->tree->pool, false);
+			break;
+		}
 		left = walk_share(w, item, at, left);
 		const struct dirent64 *d = names_at(n, at);
 		at += d->d_reclen;

@@ -93,7 +93,7 @@ static void settles(void **state)
 			changed = tuner_note(&t,
 					     &(struct tuner_report){entries,
 								    entries * seconds * factor,
-								    entries * waited * factor},
+								    entries * waited * factor, i},
 					     true);
 		}
 		now += step;
@@ -119,17 +119,21 @@ static void change_is_followed(void **state)
 		for (unsigned i = 0; i < 64 * 12; i++) {
 			double waited, seconds = entry_seconds(&w, t.threads, &waited);
 			double entries = MAX(1, INTERVAL / seconds);
-			tuner_note(
-			    &t,
-			    &(struct tuner_report){entries, entries * seconds, entries * waited},
-			    true);
+			tuner_note(&t,
+				   &(struct tuner_report){entries, entries * seconds,
+							  entries * waited, i % t.threads},
+				   true);
 		}
 		assert_int_equal(t.threads, phase == 1 ? 3 : 64);
 		assert_int_equal(t.reason, phase == 1 ? TUNER_CPUS : TUNER_LIMIT);
 	}
 }
 
-static const struct tuner_report slow = {1, 1, 1};
+/* One more report of the next thread, which only waits. */
+static bool note_slow(struct tuner *t, bool queued)
+{
+	return tuner_note(t, &(struct tuner_report){1, 1, 1, t->reports % t->threads}, queued);
+}
 
 static void no_queue_no_threads(void **state)
 {
@@ -137,7 +141,7 @@ static void no_queue_no_threads(void **state)
 	(void)state;
 	tuner_start(&t, 3, 64);
 	for (int i = 0; i < 100; i++)
-		assert_false(tuner_note(&t, &slow, false));
+		assert_false(note_slow(&t, false));
 	assert_int_equal(t.threads, 3);
 }
 
@@ -147,18 +151,18 @@ static void limit_is_kept(void **state)
 	(void)state;
 	tuner_start(&t, 3, 10);
 	for (int i = 0; i < 1000; i++) {
-		tuner_note(&t, &slow, true);
+		note_slow(&t, true);
 		assert_in_range(t.threads, 3, 10);
 	}
 	assert_int_equal(t.threads, 10);
 	assert_int_equal(t.reason, TUNER_LIMIT);
 	tuner_start(&t, 3, 64);
-	while (!tuner_note(&t, &slow, true))
+	while (!note_slow(&t, true))
 		;
 	assert_int_equal(t.threads, 24);
 	tuner_lower_limit(&t, 4); /* the others could not start */
 	for (int i = 0; i < 1000; i++) {
-		tuner_note(&t, &slow, true);
+		note_slow(&t, true);
 		assert_in_range(t.threads, 2, 4);
 	}
 }
@@ -178,23 +182,84 @@ static void moments_of_waiting_add_no_threads(void **state)
 	for (size_t i = 0; i < 100 * n; i++)
 		for (int j = 0; j < 3; j++)
 			assert_false(tuner_note(
-			    &t, &(struct tuner_report){10, 20 * MS, looks[i % n][j] * MS}, true));
+			    &t,
+			    &(struct tuner_report){10, 20 * MS, looks[i % n][j] * MS, (unsigned)j},
+			    true));
 	for (int i = 0; i < 6 && t.threads == 3; i++)
-		tuner_note(&t, &slow, true);
+		note_slow(&t, true);
 	assert_int_equal(t.threads, 24); /* at the second look */
+}
+
+/* One more report of the next of some threads for two CPUs: 14 entries in a millisecond of one; or
+ * stalled. */
+static bool note_xfs(struct tuner *t, bool stalled)
+{
+	struct tuner_report r = {14, .5 * MS * t->threads, 0, t->reports % t->threads};
+	if (stalled)
+		r = (struct tuner_report){1, 100 * MS, 97 * MS, r.thread};
+	return tuner_note(t, &r, true);
 }
 
 /* On XFS after a removal, as measured: both threads wait for 100 ms, at the first look or later. */
 static void stall_adds_no_threads(void **state)
 {
-	const struct tuner_report fast = {14, 1 * MS, 0}, stalled = {1, 100 * MS, 97 * MS};
 	struct tuner t;
 	(void)state;
 	for (int at = 0; at < 20; at++) {
 		tuner_start(&t, 2, 64);
 		for (int i = 0; i < 40; i++)
-			assert_false(tuner_note(&t, i / 2 == at ? &stalled : &fast, true));
+			assert_false(note_xfs(&t, i / 2 == at));
 	}
+}
+
+/* Two stalls at once look like slow storage. But then more threads are faster by more than their
+ * number: what was measured before says nothing, and the number is that of the start again. */
+static void two_stalls_are_found_out(void **state)
+{
+	struct tuner t;
+	(void)state;
+	for (int at = 0; at < 20; at++) {
+		int others = 0;
+		tuner_start(&t, 2, 64);
+		for (int i = 0; i < 200; i++) {
+			note_xfs(&t, i / 4 == at);
+			others += t.threads != 2;
+		}
+		assert_int_equal(t.threads, 2);
+		assert_in_range(others, 1, 16); /* one look */
+	}
+}
+
+/* Storage that gets faster with each thread is believed at the second time. */
+static void more_than_the_step_is_believed_twice(void **state)
+{
+	struct tuner t;
+	unsigned back = 0;
+	(void)state;
+	tuner_start(&t, 2, 64);
+	for (int i = 0; i < 2000; i++) {
+		const unsigned was = t.threads;
+		tuner_note(&t, &(struct tuner_report){was, 5 * MS, 4.9 * MS, t.reports % was},
+			   true);
+		back += t.threads < was;
+	}
+	assert_int_equal(t.threads, 64);
+	assert_in_range(back, 1, 2); /* the second: fewer are tried */
+}
+
+/* Of threads that wait for one lock, those that get it report often. The others count as threads
+ * that do nothing: a trial with them has not gained what the busy ones suggest. */
+static void silent_threads_count(void **state)
+{
+	struct tuner t;
+	(void)state;
+	tuner_start(&t, 2, 64);
+	for (int i = 0; i < 4; i++)
+		tuner_note(&t, &(struct tuner_report){10, 5 * MS, 4.8 * MS, i & 1}, true);
+	assert_int_equal(t.threads, 16);
+	for (int i = 0; i < 200 && t.threads == 16; i++)
+		tuner_note(&t, &(struct tuner_report){10, 5 * MS, 4.8 * MS, i % 3}, true);
+	assert_true(t.failed);
 }
 
 /* What the first thread waits for while it is alone is no lock of another one. */
@@ -203,19 +268,19 @@ static void waiting_alone_adds_threads(void **state)
 	struct tuner t;
 	(void)state;
 	tuner_start(&t, 3, 64);
-	assert_true(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS}));
+	assert_true(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS, 0}));
 	assert_int_equal(t.threads, 64);
 	tuner_start(&t, 3, 64);
-	assert_true(tuner_begin(&t, &(struct tuner_report){0, 2 * MS, 1.6 * MS}));
+	assert_true(tuner_begin(&t, &(struct tuner_report){0, 2 * MS, 1.6 * MS, 0}));
 	assert_int_equal(t.threads, 15); /* each needs a fifth of a CPU */
 	tuner_start(&t, 3, 10);
-	assert_true(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS}));
+	assert_true(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS, 0}));
 	assert_int_equal(t.threads, 10);
 	tuner_start(&t, 3, 0); /* may not grow */
-	assert_false(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS}));
+	assert_false(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS, 0}));
 	assert_int_equal(t.threads, 3);
 	tuner_start(&t, 3, 64);
-	assert_false(tuner_begin(&t, &(struct tuner_report){0, 1 * MS, 0}));
+	assert_false(tuner_begin(&t, &(struct tuner_report){0, 1 * MS, 0, 0}));
 	assert_int_equal(t.threads, 3);
 }
 
@@ -226,13 +291,13 @@ static void threads_from_the_start_return(void **state)
 	struct tuner t;
 	(void)state;
 	tuner_start(&t, 3, 64);
-	assert_true(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS}));
+	assert_true(tuner_begin(&t, &(struct tuner_report){0, 80 * MS, 79 * MS, 0}));
 	for (unsigned looks = 0; t.threads > 3; looks++) {
 		const unsigned n = t.threads;
 		double waited, seconds = entry_seconds(&w, n, &waited);
 		assert_in_range(looks, 0, 5);
 		for (unsigned i = 0; i < n && t.threads == n; i++)
-			tuner_note(&t, &(struct tuner_report){9, 9 * seconds, 9 * waited}, true);
+			tuner_note(&t, &(struct tuner_report){9, 9 * seconds, 9 * waited, i}, true);
 	}
 }
 
@@ -352,6 +417,10 @@ int main(void)
 	case_add(change_is_followed, NULL, "storage becomes fast, and slow again");
 	case_add(no_queue_no_threads, NULL, "without work in the queue, no thread is added");
 	case_add(stall_adds_no_threads, NULL, "a moment in which all threads wait adds none");
+	case_add(two_stalls_are_found_out, NULL, "two of them are found out");
+	case_add(more_than_the_step_is_believed_twice, NULL,
+		 "what gains more than the step is believed twice");
+	case_add(silent_threads_count, NULL, "threads that do not report count");
 	case_add(moments_of_waiting_add_no_threads, NULL,
 		 "threads that wait for one without a CPU add none");
 	case_add(waiting_alone_adds_threads, NULL, "a first thread that waits gets others at once");
