@@ -10,7 +10,7 @@ CHECK_BIN  := $(CHECK_SRC:%.c=$(BUILD)/%)
 CMOCKA_BIN := $(CMOCKA_SRC:%.c=$(BUILD)/%)
 # Those that have threads. Up here, because a rule's prerequisites are expanded where it stands.
 THREADS_CHECK  := $(addprefix $(BUILD)/tests/check/,changing_test in_place_test options_test tree_test)
-THREADS_CMOCKA := $(addprefix $(BUILD)/tests/cmocka/,plan_test serve_test tree_test)
+THREADS_CMOCKA := $(addprefix $(BUILD)/tests/cmocka/,handing_test plan_test serve_test tree_test)
 TEST_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(CHECK_SRC) $(CMOCKA_SRC) $(CHECK_HELP) $(CMOCKA_HELP))
 BATS       := $(if $(wildcard tests/cli/*.bats),tests/cli)
 HERE       := FCOPY=$(call absolute,$(PROGRAM)) FCOPY_BUILD=$(call absolute,$(BUILD))

@@ -286,8 +286,9 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 	unsigned at = item->first;
 	for (unsigned left = item->count; left > 0;) {
 		if (tunes && pool_dismissed(w) && !tree_stopped(w->tree)) {
-			walk_push(
-			    w, &(struct item){item->dir, item->names, walk_skip(n, at, 0), left});
+			/* walk_skip() would pass over a directory, the only name of its item. */
+			at = left < item->count ? walk_skip(n, at, 0) : item->first;
+			walk_push(w, &(struct item){item->dir, item->names, at, left});
 			pool_wake(&w->tree->pool, false);
 			break;
 		}
