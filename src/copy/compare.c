@@ -303,6 +303,8 @@ int verify_copy(struct copy *c)
 		return (int)same;
 	}
 	if (c->src.positional ? same < c->all.offset : same == 0) {
+		if (c->resumes) /* a part keeps only what is equal */
+			c->all.offset = same;
 		if (c->src.positional)
 			snprintf(report->detail, sizeof(report->detail),
 				 "differs from the source at byte %jd%s", (intmax_t)same, in_place);

@@ -277,12 +277,20 @@ static void run_discard_scratch(struct copy *c)
 	c->report->removal_cpu = io_thread_seconds() - cpu;
 }
 
+/* The errno of a failed call on DST, or on both files; 0: none has failed. */
+static int run_failure_of_destination(const struct copy *c)
+{
+	const struct fcopy_error *e = &c->report->error;
+	return e->call && e->err != EINTR && (e->path != c->src.path || e->path2) ? e->err : 0;
+}
+
 /* DST gets nothing of the copy, or has no name. */
 static void run_abort_destination(struct copy *c, int r)
 {
 	const bool failed = r < 0 || r == RESULT_RIVAL;
 	if (failed && c->resumes && (!c->intact || c->all.offset > 0))
-		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
+		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset,
+								run_failure_of_destination(c));
 	if (failed && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
 	if (c->options->scratch)

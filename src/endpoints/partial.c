@@ -17,6 +17,7 @@ struct partial {
 	struct part *part; /* `own`, or that of shards, which outlives the endpoint */
 	struct part own;
 	off_t known;                /* bytes that need no comparison */
+	off_t noted;                /* the journal says that the bytes before are complete */
 	struct journal_fact source; /* of this copy, if the journal names another one */
 	/* With flushes: when the last one ended, and how many seconds it took. */
 	double flushed, cost;
@@ -279,6 +280,7 @@ off_t partial_begin(struct endpoint *e, off_t size)
 		part_note_run(f->part, size);
 	if (r < 0)
 		return r;
+	f->noted = size;
 	f->flushes = f->part == &f->own && !system_has(e->fd, SYSTEM_LOCAL);
 	f->flushed = io_now();
 	return size;
@@ -313,26 +315,32 @@ int partial_note(struct endpoint *e, off_t from, off_t to)
 {
 	struct partial *f = file_of(e)->partial;
 	partial_note_range(f, from, to);
+	f->noted = to;
 	const double since = f->flushes ? io_now() - f->flushed : 0;
 	return since > FLUSH_AFTER && since > FLUSH_SHARE * f->cost ? partial_flush(e, f) : 0;
 }
 
-bool partial_keep(struct endpoint *e, off_t size)
+/* A call that fails can be the one report of bytes that were written before it, and are lost: no
+ * later flush proves anything then. On local storage a full disk refuses a write, and loses
+ * nothing. */
+bool partial_keep(struct endpoint *e, off_t size, int err)
 {
 	struct file *f = file_of(e);
-	if (f->slot.stage != SLOT_MADE || !f->partial)
+	struct partial *p = f->partial;
+	if (f->slot.stage != SLOT_MADE || !p)
 		return false;
-	if (size == 0) { /* nothing to continue */
-		f->keep_part = false;
+	/* What follows is compared, unless the journal says that it is complete. */
+	const bool truncated = size > 0 && io_truncate(e->fd, size) == 0;
+	f->keep_part = (truncated || (size > 0 && size >= p->noted)) && part_is_named(p->part);
+	if (!f->keep_part)
 		return false;
+	if (p->flushes ? err != 0 : err == EIO) {
+		part_note_lost(p->part);
+	} else if (p->flushes) {
+		partial_note_range(p, 0, size);
+		(void)partial_flush(e, p); /* the copy has failed already */
 	}
-	(void)io_truncate(e->fd, size); /* best effort: what follows is compared */
-	f->keep_part = part_is_named(f->partial->part);
-	if (f->keep_part && f->partial->flushes) {
-		partial_note_range(f->partial, 0, size);
-		(void)partial_flush(e, f->partial); /* the copy has failed already */
-	}
-	return f->keep_part;
+	return true;
 }
 
 bool partial_is_named(const struct endpoint *e)

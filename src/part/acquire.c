@@ -137,6 +137,7 @@ static int acquire_read(struct part *p, bool flushes)
 	bool clean = flushes && system_has(p->fd, SYSTEM_LOCAL) && acquire_flush_data(p);
 	journal_free(&p->journal);
 	r = journal_read(p->log, &p->journal, clean ? acquire_is_current : NULL, &here);
+	p->unflushed |= p->journal.lost > 0;
 	return r < 0 ? part_fail(p, "read of its journal", -r) : 0;
 }
 

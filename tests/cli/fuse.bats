@@ -176,14 +176,23 @@ fails() {
 	need_strace
 	mkdir backing s
 	random s/a 70000000
+	random s/b 300000
+	sleep 2.1 # an edit just before the copy could be repeated without a change of the times
 	# shellcheck disable=SC2016
 	by_fuse rw 'strace -f -qq -o trace -P "$PWD/m/a.fcopy-part/data" -e inject=fdatasync:error=EIO:when=1 \
 			"$FCOPY" --resume --limit-rate=12M s/a m/a 2>err && exit 1
 		grep -q "m/a: fdatasync: Input/output error" err || { cat err; exit 1; }
 		[ -e backing/a.fcopy-part ]
 		[ ! -e backing/a ]
+		printf lost | dd of=backing/a.fcopy-part/data bs=1 seek=1000000 conv=notrunc status=none
 		"$FCOPY" --resume s/a m/a
-		cmp s/a backing/a'
+		cmp s/a backing/a
+		strace -f -qq -o trace -P "$PWD/m/b.fcopy-part/data" -e inject=fdatasync:error=EIO:when=1 \
+			"$FCOPY" --resume --fsync s/b m/b 2>err && exit 1
+		grep -q "m/b: fdatasync: Input/output error" err || { cat err; exit 1; }
+		printf lost | dd of=backing/b.fcopy-part/data bs=1 seek=100000 conv=notrunc status=none
+		"$FCOPY" --resume --fsync s/b m/b
+		cmp s/b backing/b'
 }
 
 @test "--fsync of a merge: FUSE mounted below DST has each of its directories flushed" {

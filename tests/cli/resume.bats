@@ -185,6 +185,20 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	cmp a b
 }
 
+@test "--resume --verify: bytes that differ from the source are copied again by the next run" {
+	random a 6000000
+	sleep 2.1 # a change just before the copy could be repeated without a change of the times
+	"$FCOPY" --resume --verify --limit-rate=3M a b 2>err &
+	await larger_than 2000000 b.fcopy-part/data
+	dd if=a bs=1 skip=1000000 count=9 status=none | tr '\000-\377' '\001-\377\000' |
+		dd of=b.fcopy-part/data bs=1 seek=1000000 conv=notrunc status=none
+	never wait $!
+	grep -qx "fcopy: b: differs from the source at byte 1000000" err
+	expect 0 --resume a b
+	says "fcopy: b: resuming at 976 KiB of 5.7 MiB (16 %)"
+	cmp a b
+}
+
 @test "--resume: other attributes than the first run would have given start over, which is said" {
 	random a 100000
 	begin_part a b 64
