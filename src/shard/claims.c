@@ -242,7 +242,7 @@ void job_claim_ends(struct job *j, unsigned chunk, bool complete)
 
 bool job_must_mark(const struct job *j)
 {
-	return j->claims >= JOB_MARK || io_now() - j->flushed > FLUSH_SECONDS;
+	return j->claims >= j->most || io_now() - j->flushed > FLUSH_SECONDS;
 }
 
 static int job_flush(const struct job *j, int dir)

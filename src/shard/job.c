@@ -14,17 +14,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DESCRIPTORS   20 /* that a shard has open at once, with one thread: rather too many */
+#define DESCRIPTORS   20 /* of a shard with one thread, beside its claims: rather too many */
 #define TRIES         8  /* each fails if another process changes the part first */
 #define PAUSE_MS      1  /* the first of the waits, each half as long again as the one before */
 #define PAUSE_MOST_MS 320
 #define SETTLE_S      1.3 /* the kernel may hold the locks of a killed process for 0.3 s */
 
-/* The kernel returns the lowest free descriptor: all after the last one are free. */
-static bool job_has_descriptors(int last)
+/* Each chunk that is claimed has one, too: if few are left, chunks are flushed sooner. Returns
+ * false if there are too few. The kernel returns the lowest free descriptor: all after the last one
+ * are free. */
+static bool job_find_descriptors(struct job *j, int last)
 {
 	struct rlimit limit;
-	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > (rlim_t)last + DESCRIPTORS;
+	j->most = JOB_MARK;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return true;
+	const rlim_t needed = (rlim_t)last + DESCRIPTORS;
+	if (limit.rlim_cur <= needed)
+		return false;
+	const rlim_t most = (limit.rlim_cur - needed) / 2 + 1;
+	j->most = most < JOB_MARK ? (unsigned)most : JOB_MARK;
+	return true;
 }
 
 int job_init(struct job *j)
@@ -37,7 +47,7 @@ int job_init(struct job *j)
 	part_init(&j->part, j->parent, j->name);
 	if (j->options->preserve & FCOPY_ATTR_MODE)
 		j->agreed &= ~JOB_UMASK;
-	if (!job_has_descriptors(j->parent))
+	if (!job_find_descriptors(j, j->parent))
 		return error_refuse(j->error, j->path, EMFILE,
 				    "is copied in shards, which need 20 more open files: raise the "
 				    "limit (ulimit -n)",

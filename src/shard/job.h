@@ -75,7 +75,7 @@
 #include "copy/copy.h"
 
 #define JOB_CLAIMS 160 /* that a process has at once */
-#define JOB_MARK   32  /* chunks that it copies before it flushes them */
+#define JOB_MARK   32  /* chunks that it copies before it flushes them, at most */
 
 #define JOB_LISTER   PART_SHARE "claim.list"
 #define LIST_DAMAGED "its .fcopy-part has a damaged list"
@@ -142,6 +142,7 @@ struct job {
 		int fd;
 	} claim[JOB_CLAIMS];
 	unsigned claims;
+	unsigned most;  /* of them; then those that are copied are flushed */
 	double flushed; /* io_now() when chunks were marked last */
 };
 

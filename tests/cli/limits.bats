@@ -323,3 +323,20 @@ limited() {
 		mentions "o: is copied in shards, which need 20 more open files: raise the limit (ulimit -n)"
 	done
 }
+
+@test "shards of many chunks, each of which is claimed, need no more descriptors than others" {
+	local n
+	mkdir many
+	(cd many && seq 6000 | xargs touch)
+	truncate -s 8G large
+	for n in 30 50; do
+		limited "$n" -a --shard=0/64 many o
+		demand 0
+		diff -r many o
+		rm -r o o.fcopy-part
+		limited "$n" -a --shard=0/64 large o
+		demand 0
+		[ "$(stat -c %s o)" = "$(stat -c %s large)" ]
+		rm -r o o.fcopy-part
+	done
+}
