@@ -23,7 +23,7 @@ struct endpoint;
 struct backup;
 struct storage;
 
-#define ENDPOINT_STATE 616 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE 648 /* bytes: of struct file, or of struct connection */
 
 /* What a destination had before the copy. */
 enum endpoint_old {

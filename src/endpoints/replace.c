@@ -298,6 +298,7 @@ int replace_commit(struct endpoint *e, struct fcopy_error *error)
 	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &fail);
 	if (f->slot.stage == SLOT_LOST)
 		slot_warn_lost(&f->slot, e->options);
+	slot_warn_left(&f->slot, f->place.name, e->options);
 	if (r == RESULT_TAKEN) {
 		f->keep_part = false;
 		return e->options->no_clobber ? RESULT_SKIPPED : r;

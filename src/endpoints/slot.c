@@ -247,18 +247,28 @@ int slot_close(const struct slot *s)
 	return fd >= 0 && libc_close(fd) < 0 ? -errno : 0;
 }
 
+static void slot_remove(struct slot *s, int dir, const char *name)
+{
+	int r = unlinkat(dir, name, 0);
+	if (r < 0 && !s->is.file && errno == EISDIR)
+		r = unlinkat(dir, name, AT_REMOVEDIR);
+	s->left_err = r < 0 && errno != ENOENT ? errno : 0;
+	s->left[0] = '\0';
+}
+
 /* Some storage removes no file that is open, or writes one back when it is closed: removes it
  * again. */
-static void drop_invisible(const struct slot *s)
+static void drop_invisible(struct slot *s)
 {
 	const bool removes = s->stage == SLOT_MADE && s->name[0];
-	const bool removed = removes && unlinkat(s->home, s->name, 0) == 0;
-	if (removes && !removed && !s->is.file && errno == EISDIR)
-		unlinkat(s->home, s->name, AT_REMOVEDIR);
+	if (removes)
+		slot_remove(s, s->home, s->name);
 	if (s->fd)
 		(void)slot_close(s);
 	if (removes && s->is.file)
-		unlinkat(s->home, s->name, 0);
+		slot_remove(s, s->home, s->name);
+	if (removes)
+		strcpy(s->left, s->name);
 }
 
 /* Has no other process given the name to another file? */
@@ -276,8 +286,12 @@ static bool is_ours(struct slot *s, int dir, const char *as)
 /* HOW_SWAP: gives the old entry its name back. */
 static void slot_give_back(struct slot *s, int dir, const char *as)
 {
-	if (s->name[0] && s->stage != SLOT_NAMED)
-		(void)exchange_move(dir, s->name, dir, as);
+	const bool returns = s->name[0] && s->stage != SLOT_NAMED;
+	const int r = returns ? exchange_move(dir, s->name, dir, as) : 0;
+	if (r < 0 && r != -ENOENT) {
+		s->left_err = -r;
+		strcpy(s->left, s->name);
+	}
 	s->name[0] = '\0';
 }
 
@@ -288,8 +302,8 @@ static void drop_visible(struct slot *s, int dir, const char *as)
 	const bool ours = is_ours(s, dir, as);
 	if (s->fd)
 		(void)slot_close(s);
-	if (ours && unlinkat(dir, as, 0) < 0 && !s->is.file && errno == EISDIR)
-		unlinkat(dir, as, AT_REMOVEDIR);
+	if (ours)
+		slot_remove(s, dir, as);
 	if (s->how == HOW_SWAP)
 		slot_give_back(s, dir, as);
 }

@@ -111,6 +111,8 @@ struct slot {
 	const struct rivals *rivals; /* or NULL */
 	dev_t dev;                   /* HOW_FINAL, HOW_SWAP: which file was made ... */
 	ino_t ino;                   /* ... 0: no other process can exchange its name */
+	int left_err;              /* why something stays that was to be removed; 0: nothing ... */
+	char left[TEMPORARY_SIZE]; /* ... and its name in `home`; empty: that of DST */
 };
 
 /* What was made has this stat. */
@@ -163,6 +165,8 @@ void slot_warn_lost(const struct slot *, const struct fcopy_options *);
 /* Closes the file, and removes what was made, unless it is named. HOW_SWAP: the old entry gets
  * its name back. */
 void slot_drop(struct slot *, int dir, const char *as);
+/* Says what slot_commit() or slot_drop() had to leave, once. o: NULL: nobody asks. */
+void slot_warn_left(struct slot *, const char *as, const struct fcopy_options *o);
 /* Closes the file. Returns 0 or -errno. */
 int slot_close(const struct slot *);
 

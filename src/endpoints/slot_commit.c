@@ -235,8 +235,9 @@ static int end_swap(struct slot *s, int dir, struct failure *fail)
 		lock_rivals(s);
 		r = backup_keep(s->backup, dir, s->name, dir, fail);
 		unlock_rivals(s);
-	} else {
-		unlinkat(dir, s->name, 0);
+	} else if (unlinkat(dir, s->name, 0) < 0 && errno != ENOENT) {
+		s->left_err = errno;
+		strcpy(s->left, s->name);
 	}
 	if (r == 0)
 		s->name[0] = '\0';
@@ -266,4 +267,20 @@ void slot_warn_lost(const struct slot *s, const struct fcopy_options *o)
 		     "is what another process made as DST during the commit: rename it back",
 		     FCOPY_ADVICE_NONE);
 	error_warn(&error, o);
+}
+
+void slot_warn_left(struct slot *s, const char *as, const struct fcopy_options *o)
+{
+	char path[PATH_MAX];
+	struct fcopy_error error;
+	if (s->left_err == 0 || !o)
+		return;
+	io_name_path(s->home, s->left[0] ? s->left : as, path);
+	if (s->how == HOW_SWAP && s->left[0] && s->stage != SLOT_NAMED)
+		error_refuse(&error, path, s->left_err, "is what DST was: rename it back",
+			     FCOPY_ADVICE_NONE);
+	else
+		error_operation(&error, NULL, "remove", path, s->left_err);
+	error_warn(&error, o);
+	s->left_err = 0;
 }

@@ -193,4 +193,5 @@ void temporary_drop(struct endpoint *e)
 	struct file *f = file_of(e);
 	f->slot.fd = &e->fd;
 	slot_drop(&f->slot, f->place.dir, f->place.name);
+	slot_warn_left(&f->slot, f->place.name, e->options);
 }

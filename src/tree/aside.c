@@ -155,6 +155,7 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 		r = aside_make_in(&s, w, e, m, fail);
 		if (r != 0)
 			slot_drop(&s, e->dir->dst, e->as);
+		slot_warn_left(&s, e->as, &w->options);
 	} while (r != 0 && aside_choose_another(w, e, &s, r, fail));
 	return r == RESULT_TAKEN ? (old ? RESULT_TAKEN : -EEXIST) : r;
 }

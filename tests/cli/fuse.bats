@@ -195,6 +195,22 @@ fails() {
 		cmp s/b backing/b'
 }
 
+@test "a temporary file or symlink that cannot be removed after a failure is named" {
+	need_strace
+	mkdir backing
+	random a 100000
+	ln -s x l
+	# shellcheck disable=SC2016
+	by_fuse rw 'ln -s y m/l
+		deny=(strace -f -qq -o trace -e inject=unlinkat:error=EACCES -e)
+		named() { grep -qx "fcopy: warning: .*/m/$1: remove: Permission denied" err || { cat err; exit 1; }; }
+		"${deny[@]}" inject=fdatasync,fsync:error=EIO "$FCOPY" --fsync a m/a 2>err && exit 1
+		named "$(find backing -size +90k -printf %f)"
+		"${deny[@]}" inject=renameat,renameat2:error=EIO "$FCOPY" -P -f l m/l 2>err && exit 1
+		named "$(find backing -name ".fcopy-*" -type l -printf %f)"
+		rm -r backing/.fcopy-*'
+}
+
 @test "--fsync of a merge: FUSE mounted below DST has each of its directories flushed" {
 	need_strace
 	mkdir -p backing s/sub/{1,2}/3 d/sub
