@@ -24,7 +24,7 @@
  *      | writes the list, chunk by chunk; the others take those that are written
  *      v
  *   COPIES: claim a chunk, copy it, and so on --- no chunk is free --\
- *      ^ every 32 chunks, every 5 s, after a signal, at the end:      |
+ *      ^ up to 32 chunks, every 5 s, after a signal, at the end:      |
  *      \- flush, create the markers, release the claims               v
  *   SETTLES: release the shared lock; look
  *      | all marked    \-- some chunks are claimed: for a second, take over those whose process
