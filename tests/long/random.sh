@@ -82,6 +82,10 @@ check_map() {
 	case " ${options[*]} " in
 	*--sparse=[an][le]* | *--preallocate=always*) return ;;
 	esac
+	# tmpfs has no map of the blocks that were allocated, but not written: auto reads them, and skips all zeros.
+	if [[ ${runs[*]} == *unwritten:* ]] && [ "$(fs_of "$(dirname "$src")")" = tmpfs ]; then
+		return
+	fi
 	# Up to 64 KiB auto reads all, and asks nothing.
 	if [ "$(stat -c %s "$src")" -gt 65536 ]; then
 		differences=$(diff <(map "$src") <(map "$dst")) || fail other "$what: the maps differ: $differences"
