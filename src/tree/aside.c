@@ -169,7 +169,7 @@ int aside_replace(struct worker *w, const struct entry *e, const struct making *
 	if (claims && !rivals_claim(w->tree, e, &old))
 		return RESULT_RIVAL;
 	const int r = aside_make(w, e, m, true, fail);
-	if (claims && (r == RESULT_TAKEN || r == -EISDIR))
+	if (claims && (r < 0 || r == RESULT_TAKEN)) /* a copy may be made instead of a link */
 		rivals_give_back(w->tree, &old);
 	return r;
 }

@@ -61,6 +61,29 @@ load tree
 	[ "$(find d -type f -links 3 -printf x)" = xxx ]
 }
 
+@test "a merge and a mirror to storage without hard links: each name gets the new content" {
+	local options n
+	mkdir s
+	for n in {1..3}; do
+		echo "new $n" >s/a$n
+		ln s/a$n s/b$n
+	done
+	for options in -aT "-aT -b" "-aT --update=changed" --mirror "--mirror --inplace"; do
+		rm -rf backing m
+		mkdir -p backing/d m
+		for n in {1..3}; do
+			echo old >backing/d/a$n
+			echo older >backing/d/b$n
+		done
+		by_fuse fault=link:EPERM "\"\$FCOPY\" $options s m/d 2>err"
+		grep -q "linkat: Operation not permitted" err
+		for n in {1..3}; do
+			holds "new $n" backing/d/a$n
+			holds "new $n" backing/d/b$n
+		done
+	done
+}
+
 @test "-a repeated over hard links: as cp -a; without -a the hint is one that a tree can follow" {
 	local by
 	mkdir s
