@@ -42,8 +42,23 @@ static bool complete_is_empty(const struct copy *c)
 	return c->src.st.st_size == 0 && pread(c->src.fd, &byte, 1, 0) == 0;
 }
 
+/* The earlier run may have been killed before it flushed the directory. */
+static int complete_flush_name(struct copy *c, int place)
+{
+	const int dir = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int r = dir < 0 ? -errno : io_flush_directory(dir);
+	io_close(dir);
+	if (r == 0)
+		return 0;
+	error_operation(&c->report->error,
+			dir < 0 ? "open of its directory" : "fsync of the directory",
+			dir < 0 ? "open" : "fsync", c->dst.path, -r);
+	c->report->error.advice = FCOPY_ADVICE_FLUSH;
+	return r;
+}
+
 /* Options of this run may ask for attributes that the earlier one did not set. */
-static int complete_accept(struct copy *c)
+static int complete_accept(struct copy *c, const struct operand *dst)
 {
 	struct fcopy_report *report = c->report;
 	report->bytes = report->expected = (uint64_t)c->src.st.st_size;
@@ -53,6 +68,8 @@ static int complete_accept(struct copy *c)
 		r = copy_attributes(c, true, copy_lose_attribute);
 	if (r == 0 && c->options->fsync)
 		r = copy_flush(c, true);
+	if (r == 0 && c->options->fsync)
+		r = complete_flush_name(c, dst->place.dir);
 	return r < 0 ? r : 1;
 }
 
@@ -74,7 +91,7 @@ static int copy_complete(struct copy *c, const struct operand *dst)
 		     : complete_is_empty(c) ? 0
 					    : -EIO; /* it is copied */
 	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
-	int r = same < 0 ? (int)same : same == size ? complete_accept(c) : 0;
+	int r = same < 0 ? (int)same : same == size ? complete_accept(c, dst) : 0;
 	c->dst.ops->abort(&c->dst);
 	/* Only a cancellation ends the copy: what cannot be read is replaced. */
 	if (same < 0 && same != -EINTR) {

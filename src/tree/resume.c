@@ -16,9 +16,8 @@
 
 /* With --fsync, and after a flush of the part failed, reads from the storage: the page cache may
  * contain data that the disk does not, and the flush at the end would succeed. */
-bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+bool resume_are_same_bytes(struct worker *w, int fd, int dst, off_t size)
 {
-	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct copy c = {.options = &w->options,
 			 .report = &w->file.report,
 			 .src = {.fd = fd, .path = entry_src},
@@ -26,13 +25,17 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 	const struct record *record = w->tree->root.record;
 	const bool past_cache = w->tree->options->copy.fsync ||
 				(record && record->part && record->part->unflushed);
-	bool cached, same = false;
-	if (dst >= 0) {
-		off_t equal = compare_files(&c, 0, st->st_size, past_cache, false, &cached);
-		same = equal == st->st_size;
-		close(dst);
-	}
+	bool cached;
+	const bool same = compare_files(&c, 0, size, past_cache, false, &cached) == size;
 	w->file.report.error = (struct fcopy_error){0};
+	return same;
+}
+
+bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const bool same = dst >= 0 && resume_are_same_bytes(w, fd, dst, st->st_size);
+	io_close(dst);
 	return same;
 }
 

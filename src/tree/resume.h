@@ -11,6 +11,9 @@
 /* Is the file's copy in the part complete? Otherwise an old one is removed, unless the tree has
  * stopped: then it is unknown. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
+/* Have the two open files the same bytes? dst: the copy, of which only the storage is believed if
+ * the copy has to be on it. */
+bool resume_are_same_bytes(struct worker *, int fd, int dst, off_t size);
 /* Has the copy of this entry the bytes of the open file? */
 bool resume_has_same_bytes(struct worker *, const struct entry *, int fd, const struct stat *);
 

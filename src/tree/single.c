@@ -88,7 +88,11 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 				      .follow = src->follow});
 	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
-	t->singles.flush_due |= outcome_sum(report->count, SUM_FLUSH_DUE) > flush_due;
+	/* With resume also what was complete: the earlier run may have been killed before its
+	 * flush.
+	 */
+	t->singles.flush_due |= t->options->copy.resume ||
+				outcome_sum(report->count, SUM_FLUSH_DUE) > flush_due;
 	/* A signal that came after the commit has nothing left to stop. */
 	t->root.committed = report->count[FCOPY_COUNT_FAILED] == failed &&
 			    outcome_sum(report->count, SUM_SETTLED) > settled;

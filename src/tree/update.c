@@ -75,8 +75,10 @@ static bool update_has_bytes(struct worker *w, const struct entry *e, int fd, co
 		return resume_has_same_bytes(w, e, fd, st);
 	int again = st->st_size > 0 ? update_reopen(dst) : -1;
 	/* procfs and others report the size 0 of files that have content. */
-	bool equal = st->st_size == 0 ? pread(fd, &byte, 1, 0) == 0
-				      : again >= 0 && update_compare(w, fd, again) == 1;
+	bool equal = st->st_size == 0    ? pread(fd, &byte, 1, 0) == 0
+		     : again < 0         ? false
+		     : w->options.resume ? resume_are_same_bytes(w, fd, again, st->st_size)
+					 : update_compare(w, fd, again) == 1;
 	io_close(again);
 	return equal;
 }
@@ -155,6 +157,22 @@ int update_is_equal(struct worker *w, const struct entry *e, int fd, int *dst)
 	return r;
 }
 
+/* --resume of several SRC: this one was complete before. An earlier run need not have flushed it.
+ */
+static int update_end_part(struct worker *w, const struct entry *e, int fd, const struct stat *st,
+			   int dst)
+{
+	const int again = w->options.fsync ? update_reopen(dst) : -1;
+	const bool flushed = !w->options.fsync || (again >= 0 && fsync(again) == 0);
+	const int err = errno;
+	io_close(again);
+	if (!flushed)
+		return report_call(w, e, again < 0 ? "open" : "fsync", entry_dst, err);
+	/* That run may have been killed before it removed its part. */
+	partial_remove(w->work.place.dir, w->work.place.name, fd, st);
+	return 1;
+}
+
 int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 {
 	const struct stat *st = &w->work.facts.src;
@@ -169,9 +187,8 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 		w->work.made = identity_of(dst);
 	if (r == 0)
 		w->work.outcome.action = FCOPY_ACTION_COPIED;
-	/* The earlier run may have been killed before it removed its part. */
 	if (r > 0 && w->options.resume && S_ISREG(st->st_mode) && !w->tree->options->dry_run)
-		partial_remove(w->work.place.dir, w->work.place.name, fd, st);
+		r = update_end_part(w, e, fd, st, dst);
 	close(dst);
 	return r;
 }

@@ -57,6 +57,22 @@ moved() {
 	[ "$(ls o)" = $'f1\nf2\nt' ]
 }
 
+@test "--resume --fsync: what is complete is compared on the storage and flushed, with its name" {
+	need_strace
+	random a 100000
+	random c 1000
+	mkdir d
+	"$FCOPY" --resume a c d
+	traced 0 trace=openat,fsync,syncfs --resume --fsync a d/a
+	order 'O_DIRECT\|' 'fsync\(' 'O_DIRECTORY' 'fsync\('
+	traced 0 trace=openat,fsync,syncfs --resume --fsync a c d
+	order 'O_DIRECT\|' 'fsync\(' 'O_DIRECT\|' 'fsync\(' 'syncfs\('
+	run strace -f -qq -o /dev/null -e trace=fsync -e inject=fsync:error=EIO:when=2 "$FCOPY" --resume --fsync a d/a
+	demand 1
+	run strace -f -qq -o /dev/null -e trace=fsync -e inject=fsync:error=EIO "$FCOPY" --resume --fsync a c d
+	demand 1
+}
+
 @test "-a --resume SRC DST: the same command again does not make DST/SRC" {
 	mkdir -p s/sub
 	random s/sub/a 10000
