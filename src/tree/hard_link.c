@@ -296,6 +296,8 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 	const bool made = r >= 0 && r != RESULT_RIVAL;
 	if (made && !w->tree->options->dry_run && fstat(found, &linked) == 0)
 		rivals_note_linked(w, e, &linked, r == RESULT_NEW);
+	if (made && w->work.tracks)
+		w->work.made = identity_of(found);
 	close(found);
 	if (made) {
 		outcome_link(&w->work.outcome, st);

@@ -268,3 +268,16 @@ load mirror
 		done
 	done
 }
+
+@test "--link-dest by root into a directory of another user: hard links stay, without a warning" {
+	need_root
+	mkdir s s1 d
+	echo x >s/a
+	ln s/a s/b
+	cp -p s/a s1/a
+	ln s1/a s1/b
+	chown 65534 d s
+	expect 0 --mirror --link-dest=s1 s d
+	[[ $stderr != *warning* ]] || { echo "$stderr"; return 1; }
+	[ "$(stat -c %i s1/a d/a d/b | sort -u | wc -l)" = 1 ] || { ls -li s1 d; return 1; }
+}
