@@ -9,7 +9,7 @@ need python3
 python3 -c 'import h11' 2>/dev/null || skip "Python has no h11"
 make_work
 seed_random
-"${CC:-cc}" -std=gnu11 -I"$root/src" -I"$root/include" -o "$work/heads" "$root/tests/tools/http_heads.c" \
+"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$work/heads" "$root/tests/tools/http_heads.c" \
 	"$root/src/endpoints/http_parse.c" "$root/src/endpoints/http_response.c" || exit 1
 tried=${1:-100000}
 python3 "$root/tests/tools/judge_http.py" "$work/heads" "$tried" "$seed" >"$work/judged" ||
