@@ -119,6 +119,7 @@ inject() {
 		fi
 		# What has vanished from the source stays as it was.
 		[[ $2 == old* || $2 == mirror* ]] && grep -q 'warning: .*vanished' "$work/err" && return
+		! grep -q 'warning: .*: unlink of \.fcopy-mirror' "$work/err" || rm -f "$1/d/dst/.fcopy-mirror"
 		is_whole "$1" || fail wrong "$what: $(head -n 2 "$work/err")"
 		;;
 	1:old:* | 1:mirror:*) check_old "$1" "$what" ;;
