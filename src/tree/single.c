@@ -88,9 +88,7 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 				      .follow = src->follow});
 	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
-	/* With resume also what was complete: the earlier run may have been killed before its
-	 * flush.
-	 */
+	/* With resume also what was complete: an earlier run may not have flushed it. */
 	t->singles.flush_due |= t->options->copy.resume ||
 				outcome_sum(report->count, SUM_FLUSH_DUE) > flush_due;
 	/* A signal that came after the commit has nothing left to stop. */

@@ -157,8 +157,7 @@ int update_is_equal(struct worker *w, const struct entry *e, int fd, int *dst)
 	return r;
 }
 
-/* --resume of several SRC: this one was complete before. An earlier run need not have flushed it.
- */
+/* --resume of several SRC: this one was complete, but the earlier run may not have flushed it. */
 static int update_end_part(struct worker *w, const struct entry *e, int fd, const struct stat *st,
 			   int dst)
 {

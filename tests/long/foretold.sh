@@ -10,8 +10,8 @@ need python3
 make_work
 SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
 echo "$name: SEED=$SEED"
-python3 "$root/tests/tools/foretold.py" "$FCOPY" "${1:-2000}" "$SEED" "$work/foretold" >"$work/told" ||
-	fail other "$(tail -n 20 "$work/told")"
-tail -n 1 "$work/told"
-tried=$(sed -n '$s/ command lines,.*//p' "$work/told")
+python3 "$root/tests/tools/foretold.py" "$FCOPY" "${1:-2000}" "$SEED" "$work/foretold" >"$work/output" ||
+	fail other "$(tail -n 20 "$work/output")"
+tail -n 1 "$work/output"
+tried=$(sed -n '$s/ command lines,.*//p' "$work/output")
 finish

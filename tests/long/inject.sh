@@ -103,7 +103,7 @@ has_come() { grep -qE '\(INJECTED\)|killed by SIGKILL' "$work/trace"; }
 
 # inject DIR MODE DESTINATION FAULT
 inject() {
-	local what status was
+	local what status was file
 	what="mode $2 on $(fs_of "$1"), $3 destination, $4"
 	# How threads share the work differs from run to run: the call may not come.
 	for _ in 1 2 3 4 5; do
@@ -134,8 +134,8 @@ inject() {
 	*) fail_copy "$status" $was "$REPLY" "$what" ;;
 	esac
 	if [[ $4 != unlink* && $4 != *KILL* ]]; then
-		for was in "$1/d"/.fcopy-*; do
-			[ ! -e "$was" ] || grep -qF "${was##*/}" "$work/err" || fail other "$what: $was was left, and not named"
+		for file in "$1/d"/.fcopy-*; do
+			[ ! -e "$file" ] || grep -qF "${file##*/}" "$work/err" || fail other "$what: $file was left, and not named"
 		done
 	fi
 	[[ $3 == *--resume && $status != 0 || $4 == unlink* || $4 == *KILL* ]] || check_names "$1" "$3" "$what"
