@@ -45,14 +45,10 @@ static bool complete_is_empty(const struct copy *c)
 /* The earlier run may have been killed before it flushed the directory. */
 static int complete_flush_name(struct copy *c, int place)
 {
-	const int dir = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const int r = dir < 0 ? -errno : io_flush_directory(dir);
-	io_close(dir);
+	const int r = io_flush_place(place);
 	if (r == 0)
 		return 0;
-	error_operation(&c->report->error,
-			dir < 0 ? "open of its directory" : "fsync of the directory",
-			dir < 0 ? "open" : "fsync", c->dst.path, -r);
+	error_operation(&c->report->error, "fsync of the directory", "fsync", c->dst.path, -r);
 	c->report->error.advice = FCOPY_ADVICE_FLUSH;
 	return r;
 }

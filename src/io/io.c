@@ -159,6 +159,14 @@ int io_flush_directory(int fd)
 	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
 }
 
+int io_flush_place(int fd)
+{
+	const int dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int r = dir < 0 ? -errno : io_flush_directory(dir);
+	io_close(dir);
+	return r;
+}
+
 static bool reads_wrong(int fd)
 {
 	struct stat st;

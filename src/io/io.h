@@ -212,6 +212,8 @@ int io_check_written(int fd, bool flush, struct failure *);
 /* Flushes an open directory. Returns 0 or -errno. Some network file systems cannot: their server
  * does it at once, which counts as 0. */
 int io_flush_directory(int fd);
+/* The same, by a descriptor that may be O_PATH. */
+int io_flush_place(int fd);
 
 /* Returns the alignment in bytes that direct I/O needs on both files; 0: one does not support it.
  */

@@ -245,18 +245,14 @@ bool job_must_mark(const struct job *j)
 	return j->claims >= j->most || io_now() - j->flushed > FLUSH_SECONDS;
 }
 
-static int job_flush(const struct job *j, int dir)
+static int job_end_flush(const struct job *j, int r)
 {
-	const int r = dir < 0 ? -errno : io_flush_directory(dir);
 	return r < 0 ? job_fail(j, "fsync of the directory", "fsync", -r) : 0;
 }
 
 int job_flush_parent(const struct job *j)
 {
-	const int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const int r = job_flush(j, parent);
-	io_close(parent);
-	return r;
+	return job_end_flush(j, io_flush_place(j->parent));
 }
 
 /* The part's name, and its other files, must be on the storage before the first marker. */
@@ -264,7 +260,7 @@ static int job_flush_part(const struct job *j)
 {
 	int r = job_flush_parent(j);
 	if (r == 0)
-		r = job_flush(j, j->part.fd);
+		r = job_end_flush(j, io_flush_directory(j->part.fd));
 	if (r == 0 && j->part.log >= 0 && fdatasync(j->part.log) < 0)
 		r = job_fail(j, "fsync of the directory", "fsync", errno);
 	return r;
@@ -292,7 +288,7 @@ int job_mark(struct job *j)
 		if (j->done[j->claim[i].chunk] == CHUNK_COPIED)
 			r = job_create_marker(j, &j->claim[i]);
 	if (r == 0)
-		r = job_flush(j, j->part.fd);
+		r = job_end_flush(j, io_flush_directory(j->part.fd));
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < j->claims; i++) {

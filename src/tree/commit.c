@@ -15,12 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A separate descriptor: the operand's may be O_PATH. */
 int commit_flush_parent(const struct building *r)
 {
-	int fd = openat(r->to->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int result = fd < 0 ? -errno : io_flush_directory(fd);
-	io_close(fd);
+	const int result = io_flush_place(r->to->place.dir);
 	if (result == 0)
 		return 0;
 	struct fcopy_error error;

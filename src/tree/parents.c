@@ -64,15 +64,6 @@ static int parents_create(struct tree *t, int dir, const char *name, const struc
 				      fail);
 }
 
-/* With --fsync the new name is on the disk before anything gets a name below it. */
-static int parents_flush_name(int directory)
-{
-	int fd = openat(directory, ".", DIRECTORY);
-	int r = fd < 0 ? -errno : io_flush_directory(fd);
-	io_close(fd);
-	return r;
-}
-
 /* Can the directory of SRC be read, as a copy of its attributes needs? Returns 0 or -errno. */
 static int parents_check_source(int src)
 {
@@ -110,7 +101,7 @@ static int parents_step(struct tree *t, struct parents *p, const char *name, str
 	if (r >= 0 && !t->options->dry_run && (made || (p->preserves && !symlink)))
 		r = fail_if(fail, parents_note(p, src, dst, made), "open");
 	if (r == 0 && made && p->flushes)
-		r = fail_if(fail, parents_flush_name(at->dst), "fsync");
+		r = fail_if(fail, io_flush_place(at->dst), "fsync"); /* before a name below it */
 	close(at->src);
 	at->src = src;
 	if (!p->absent) {
