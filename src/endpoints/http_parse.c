@@ -139,6 +139,7 @@ static struct http_text *find_header(struct http_request *r, struct http_text na
 		struct http_text *to;
 	} headers[] = {{"Host", &r->host},
 		       {"Content-Length", &r->content_length},
+		       {"Content-Range", &r->content_range},
 		       {"Transfer-Encoding", &r->transfer_encoding},
 		       {"Expect", &r->expect},
 		       {"Range", &r->range},

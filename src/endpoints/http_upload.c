@@ -19,25 +19,49 @@ static bool is_flat(struct http_text target)
 	       !memchr(target.at + 1, '/', target.length - 1);
 }
 
-/* The status with which the request is refused, or 0. */
-static int check_upload(const struct http_request *r)
+/* A part of a file, as curl -C sends it, must not become the file (RFC 9110, section 14.5). */
+static bool is_whole(const struct http_request *r)
 {
-	if (r->method == HTTP_UNKNOWN)
-		return 501;
-	if (r->method != HTTP_PUT && r->method != HTTP_POST)
-		return 405;
-	if (!is_flat(r->target))
-		return 404;
-	if (r->chunked)
-		return 501;
-	return r->content_length.at ? 0 : 411;
+	char whole[64];
+	const int n = snprintf(whole, sizeof(whole), "bytes 0-%" PRIu64 "/%" PRIu64, r->length - 1,
+			       r->length);
+	return !r->content_range.at || (r->length > 0 && r->content_range.length == (size_t)n &&
+					memcmp(r->content_range.at, whole, (size_t)n) == 0);
 }
 
-static const char *refusal_text(int status, bool chunked)
+/* If-None-Match: * must not replace a file. Whether DST fulfils a condition at the commit is not
+ * known here. */
+static bool is_conditional(const struct http_request *r)
 {
-	return status == 405              ? "send the file with PUT: curl -fT FILE URL"
-	       : status == 501 && chunked ? "the length must be known before the body"
-					  : NULL;
+	return r->if_match.at || r->if_none_match.at || r->if_unmodified_since.at;
+}
+
+/* The status with which the request is refused, or 0. *why: what to do, or the reason; NULL: the
+ * status says it. */
+static int check_upload(const struct http_request *r, const char **why)
+{
+	*why = NULL;
+	if (r->method == HTTP_UNKNOWN)
+		return 501;
+	if (r->method != HTTP_PUT && r->method != HTTP_POST) {
+		*why = "send the file with PUT: curl -fT FILE URL";
+		return 405;
+	}
+	if (!is_flat(r->target))
+		return 404;
+	if (r->chunked) {
+		*why = "the length must be known before the body";
+		return 501;
+	}
+	if (is_conditional(r)) {
+		*why = "an upload with a condition is not supported";
+		return 501;
+	}
+	if (!r->content_length.at)
+		return 411;
+	if (!is_whole(r))
+		*why = "send the whole file, not a range of it";
+	return *why ? 400 : 0;
 }
 
 /* Waits for a client with an upload. Returns 0, or -errno with the call. */
@@ -53,14 +77,14 @@ static int await_upload(struct endpoint *e, struct failure *fail)
 			continue;
 		if (r < 0)
 			return r;
+		const char *why = NULL;
 		int status = http_read(&h->request, g);
 		if (status == 0)
-			status = check_upload(&h->request);
+			status = check_upload(&h->request, &why);
 		if (status == 0) {
 			h->guest = g;
 			return 0;
 		}
-		const char *why = refusal_text(status, h->request.chunked);
 		http_room_dismiss(h->room, g, text,
 				  http_write_text(text, status, why, h->request.method == HTTP_HEAD,
 						  0, "PUT, POST", time(NULL)));

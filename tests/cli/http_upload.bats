@@ -39,6 +39,21 @@ load http
 	cmp a b
 }
 
+@test "http: a part of a file does not become the file, and a condition is not ignored" {
+	seq 100000 >a
+	echo old >b
+	serve http-listen:0 b
+	[ "$(status_of -C 5000 -T a "$(url)")" = 400 ]
+	is_refused 400 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Range: bytes 0-2/*\r\n\r\nabc'
+	is_refused 400 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Range: bytes 0-2/9\r\n\r\nabc'
+	[ "$(status_of -H 'If-None-Match: *' -T a "$(url)")" = 501 ]
+	[ "$(status_of -H 'If-Match: "x"' -T a "$(url)")" = 501 ]
+	[ "$(cat b)" = old ]
+	[ "$(status_of -C - -T a "$(url)")" = 204 ] # from the first byte to the last
+	ended 0
+	cmp a b
+}
+
 @test "http: an upload that is cut, too short or too long leaves DST as it was" {
 	local request
 	echo old >b
