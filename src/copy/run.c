@@ -277,11 +277,11 @@ static void run_discard_scratch(struct copy *c)
 	c->report->removal_cpu = io_thread_seconds() - cpu;
 }
 
-/* The errno of a failed call on DST, or on both files; 0: none has failed. */
-static int run_failure_of_destination(const struct copy *c)
+/* The failed call on DST, or on both files; NULL: none has failed. */
+static const struct fcopy_error *run_failure_of_destination(const struct copy *c)
 {
 	const struct fcopy_error *e = &c->report->error;
-	return e->call && e->err != EINTR && (e->path != c->src.path || e->path2) ? e->err : 0;
+	return e->call && e->err != EINTR && (e->path != c->src.path || e->path2) ? e : NULL;
 }
 
 /* DST gets nothing of the copy, or has no name. */

@@ -81,9 +81,9 @@ struct endpoint_ops {
 	 * bytes are lost, and no later call would report that again. */
 	int (*note_partial)(struct endpoint *, off_t from, off_t to);
 	/* After a failure: truncates DST.fcopy-part to its first `size` bytes and makes abort keep
-	 * it. err: the errno of a call on DST that has failed; 0: none has. Returns false if there
-	 * are no bytes, or that is impossible: abort removes the part. */
-	bool (*keep_partial)(struct endpoint *, off_t size, int err);
+	 * it. The call on DST that has failed, or NULL. Returns false if there are no bytes, or
+	 * that is impossible: abort removes the part. */
+	bool (*keep_partial)(struct endpoint *, off_t size, const struct fcopy_error *);
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FLUSH_AFTER 5.0 /* seconds */
 #define FLUSH_SHARE 20  /* ... and so many times as long as the last flush took */
@@ -322,8 +323,13 @@ int partial_note(struct endpoint *e, off_t from, off_t to)
 
 /* A call that fails can be the one report of bytes that were written before it, and are lost: no
  * later flush proves anything then. On local storage a full disk refuses a write, and loses
- * nothing. */
-bool partial_keep(struct endpoint *e, off_t size, int err)
+ * nothing; but a flush that it fails does. */
+static bool partial_is_lost(const struct partial *p, const struct fcopy_error *failed)
+{
+	return failed && (p->flushes || failed->err == EIO || strstr(failed->call, "sync"));
+}
+
+bool partial_keep(struct endpoint *e, off_t size, const struct fcopy_error *failed)
 {
 	struct file *f = file_of(e);
 	struct partial *p = f->partial;
@@ -334,7 +340,7 @@ bool partial_keep(struct endpoint *e, off_t size, int err)
 	f->keep_part = (truncated || (size > 0 && size >= p->noted)) && part_is_named(p->part);
 	if (!f->keep_part)
 		return false;
-	if (p->flushes ? err != 0 : err == EIO) {
+	if (partial_is_lost(p, failed)) {
 		part_note_lost(p->part);
 	} else if (p->flushes) {
 		partial_note_range(p, 0, size);

@@ -118,7 +118,7 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode, st
 /* The operations of struct endpoint_ops. partial_begin returns -1 if e has no part. */
 off_t partial_begin(struct endpoint *e, off_t size);
 int partial_note(struct endpoint *e, off_t from, off_t to);
-bool partial_keep(struct endpoint *e, off_t size, int err);
+bool partial_keep(struct endpoint *e, off_t size, const struct fcopy_error *);
 bool partial_is_named(const struct endpoint *e);
 /* Closes the file and the part, which stays if file_of(e)->keep_part and it has not been committed.
  */

@@ -199,6 +199,21 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	cmp a b
 }
 
+@test "--resume: what a failed flush has lost is copied again by the next run" {
+	need_strace
+	random a 300000
+	sleep 2.1 # a change just before the copy could be repeated without a change of the times
+	for error in ENOSPC EIO; do
+		strace -f -qq -o trace -P "$PWD/b.fcopy-part/data" -e inject=fdatasync:error=$error:when=1 \
+			"$FCOPY" --resume --fsync --reflink=never a b 2>err && return 1
+		grep -q "b: fdatasync: " err || { cat err; return 1; }
+		printf lost | dd of=b.fcopy-part/data bs=1 seek=100000 conv=notrunc status=none
+		expect 0 --resume a b
+		cmp a b
+		rm b
+	done
+}
+
 @test "--resume: other attributes than the first run would have given start over, which is said" {
 	random a 100000
 	begin_part a b 64
