@@ -125,7 +125,7 @@ class Case:
                                         ((self.src_dir, b"src%d" % self.number), (self.to, b"cp%d" % self.number), (self.to, b"fcopy%d" % self.number))]
         self.earlier = self.cp + b".earlier"
         self.options, self.extra = self.draw_options()
-        follows = any("L" in o for o in self.options if not o.startswith("--"))
+        follows = any("L" in o for o in self.options if not o.startswith("--")) and "-P" not in self.options
         random_tree.draw(below(self.src), self.r.randrange(10**9), follows)
         self.old = "new" if PLAIN else getattr(self, "old", None) or \
             (self.pick("new", "new", "old", "old", "into") if self.kind not in ("changed", "mirror", "mirror-filter", "dry-run") else "old")
