@@ -3,13 +3,18 @@
 #
 # random_walk.py NAME FCOPY N SEED DIR…: N random walks, each of two to five commands on one DST in one of the directories, while
 # SRC and DST change in between. A command may run beside another one, or fail at one of its system calls; or it is killed there,
-# SRC is changed or replaced, a file appears in DST, or another command runs. walk_oracle.py says what DST must be. Prints each failure with the commands that led to it and, at the end, the line that the
-# long proofs share. SEED:I repeats the Ith walk alone, and prints its commands.
+# SRC is changed or replaced, a file appears in DST, or another command runs. Some go over HTTP (walk_http.py), or are run by shards
+# (walk_shards.py); with FAULTFS, some DST are on storage that keeps less (walk_storage.py). walk_oracle.py says what DST must be.
+# Prints each failure with the commands that led to it and, at the end, the line that the long proofs share. SEED:I repeats the Ith
+# walk alone, and prints its commands.
 import os, random, re, shutil, signal, stat, subprocess, sys, time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stops
-from walk_oracle import Command, Expected, Step, inodes, left, put_aside, snapshot
+from walk_http import Http
+from walk_oracle import below, Command, Expected, Step, inodes, left, put_aside, snapshot
+from walk_shards import Shards
+from walk_storage import KINDS, Storage
 
 NAMES = "abcdef"
 SIZES = [0, 1, 100, 4096, 5000, 70000, 300000]
@@ -33,33 +38,54 @@ def remove(path):
         os.unlink(path)
 
 
-class Walk:
+class Walk(Http, Shards):
     def __init__(self, name, fcopy, number, seed, home):
         self.name, self.fcopy, self.number, self.seed = name, fcopy, number, seed
         self.r = random.Random("%s:%d" % (seed, number))
         self.home = os.path.join(home, "walk")
-        self.src, self.dst = self.home + "/s", self.home + "/at/d"
+        less = self.r.random() < .3 and os.environ.get("FAULTFS")
+        self.area = self.home + "/m" if less else self.home
+        self.at = self.area + "/at"
+        self.src, self.dst = self.home + "/s", self.at + "/d"
         self.clock = 10**18  # each change has a time of its own
         self.log, self.snapshots, self.edited, self.found = [], {}, False, False
         self.tree = self.r.random() < .75
         remove(self.home)
-        os.makedirs(self.home + "/at")
+        self.storage = Storage(self.area, self.home + "/backing", self.r.choice(KINDS)) if less else Storage()
+        os.makedirs(self.at)
 
     # What SRC and DST are, and become between two commands.
 
     def tick(self, path):
-        self.clock += self.r.choice([1, 10**9, 10**9, 3600 * 10**9]) + 1
+        self.clock += self.r.choice([1, 10**9, 10**9, 3600 * 10**9]) + self.storage.unit
         ns = self.clock - (self.r.random() < .3) * 10**15
         ns += self.clock % 1000  # two files never have one time by chance
         os.utime(path, ns=(ns, ns), follow_symlinks=False)
 
-    def write(self, path):
+    def write(self, path, size=None):
         with open(path, "wb") as f:
-            f.write(self.r.randbytes(self.r.choice(SIZES)))
+            f.write(self.r.randbytes(size or self.r.choice(SIZES)))
         os.chmod(path, self.r.choice([0o644, 0o600, 0o755, 0o440]))
+        if below(path, self.src) and self.r.random() < .2:
+            self.mark(path)
         self.tick(path)
 
+    def mark(self, path):
+        """Some files of SRC have another owner, and an attribute."""
+        if os.getuid() == 0:
+            os.chown(path, 5, 6)
+        try:
+            os.setxattr(path, "user.walk", self.r.randbytes(4))
+        except OSError:
+            pass  # this file system has none
+
     def make(self, path, top):
+        try:
+            self.make_any(path, top)
+        except PermissionError:  # the storage of DST lacks it
+            self.write(path)
+
+    def make_any(self, path, top):
         kind = self.r.choice(["file"] * 8 + ["directory"] * 4 + ["symlink", "fifo", "link", "link"])
         if kind == "directory":
             os.mkdir(path, 0o755)
@@ -143,8 +169,10 @@ class Walk:
                 self.change(at)
             self.log.append("# %s changes" % os.path.basename(at))
         if self.tree and self.r.random() < .2 and os.path.isdir(self.dst) and len(self.snapshots) < 2:
-            at = "%s/snapshot%d" % (self.home, len(self.snapshots))
-            subprocess.run(["cp", "-al" if self.r.random() < .3 else "-a", self.dst, at], check=True)
+            at = "%s/snapshot%d" % (self.area, len(self.snapshots))
+            subprocess.run(["cp", "-al" if self.r.random() < .3 else "-a", self.dst, at], check=not self.storage.at, stderr=subprocess.DEVNULL)
+            if not os.path.isdir(at):
+                return
             self.snapshots[at] = None
             self.log.append("# DST is kept as %s" % os.path.basename(at))
         for at in self.snapshots:  # the user may have written to another name of a file
@@ -253,7 +281,7 @@ class Walk:
         self.clock += 10**18
         os.utime(path, ns=(self.clock, self.clock))  # newer than SRC
         self.clock -= 10**18
-        name = os.path.relpath(path, self.dst if self.tree else self.home + "/at")
+        name = os.path.relpath(path, self.dst if self.tree else self.at)
         step.before[name] = self.see()[0][name]
         step.touched.add(name)
 
@@ -268,20 +296,25 @@ class Walk:
         """The snapshots of DST and SRC, and what fcopy has left."""
         dst, src = snapshot(self.dst), snapshot(self.src)
         if not self.tree:
-            dst = {p: e for p, e in snapshot(self.home + "/at").items() if p}
+            dst = {p: e for p, e in snapshot(self.at).items() if p}
             src = {"d": src[""]}
-        return dst, src, left(self.home + "/at")
+        src = {path: self.storage.keep(e) for path, e in src.items()}
+        return dst, src, left(self.at)
 
     def step(self):
         before, src, leftovers = self.see()
-        aside = put_aside(self.home + "/at", self.dst)
+        aside = put_aside(self.at, self.dst)
         what = self.r.random()
         if what < .1:
             return self.clean(before, src)
+        if what > (.9 if self.tree else .7):
+            return self.http()
+        if what > (.8 if self.tree else .55) or self.job and what > .6:
+            return self.shards()
         words, kind, fault = self.draw_words(), "plain", None
         step = Step([Command(words, self.tree)], before, src)
-        step.aside = aside
-        step.old_inodes = inodes(self.home + "/at", leftovers)
+        step.aside, step.receipt = aside, self.has_receipt()
+        step.old_inodes = inodes(self.at, leftovers)
         if what < .2:
             step.commands.append(Command(self.draw_words(), self.tree))
             step.backs_up = any(c.backup for c in step.commands)
@@ -297,9 +330,12 @@ class Walk:
         if -signal.SIGKILL in [s for s, _ in step.ended] or kind != "second" and 137 in [s for s, _ in step.ended]:
             kind = "kill"
         for status, _ in step.ended:
-            counts["%s %s" % (kind, status)] = counts.get("%s %s" % (kind, status), 0) + 1
+            self.count(kind, status)
         self.judge(step, kind, before, leftovers)
         return None
+
+    def count(self, kind, status):
+        counts["%s %s" % (kind, status)] = counts.get("%s %s" % (kind, status), 0) + 1
 
     def silenced(self):
         """Did the injected call write to standard error?"""
@@ -308,11 +344,11 @@ class Walk:
 
     def clean(self, before, src):
         """Everything that is not in use goes, apart from temporary files, which have no lock."""
-        status, _ = self.wait(self.start(["--clean", self.home + "/at", "-f"], None))
+        status, _ = self.wait(self.start(["--clean", self.at, "-f"], None))
         counts["clean"] = counts.get("clean", 0) + 1
-        there = os.listdir(self.home + "/at")
-        kept = [n for n in there if n.endswith(".fcopy-part") or n.startswith(".fcopy-") and os.path.isdir(os.path.join(self.home, "at", n))]
-        if status != 0 or kept:
+        there = os.listdir(self.at)
+        kept = [n for n in there if n.endswith(".fcopy-part") or n.startswith(".fcopy-") and os.path.isdir(os.path.join(self.at, n))]
+        if status != 0 or kept and not (self.job and kept == ["d.fcopy-part"]):
             self.fail("other", "--clean: status %d, and there is %s" % (status, kept))
         if self.see()[:2] != (before, src):
             self.fail("lost", "--clean changed DST or SRC")
@@ -324,7 +360,7 @@ class Walk:
         for status, err in step.ended:
             if status not in (0, 1, 2, 137) and not (status == 127 and kind == "fault"):  # the loader failed
                 self.fail("crashed", "status %d: %s" % (status, err))
-        if src_after != step.sources[-1]:
+        if src_after != (step.seen or step.sources[-1]):
             self.fail("lost", "SRC changed")
         for at, want in self.snapshots.items():
             if {p: e[:6] for p, e in want.items()} != {p: e[:6] for p, e in (snapshot(at) or {}).items()}:
@@ -353,9 +389,9 @@ class Walk:
         for path in sorted(now - leftovers):
             if os.path.basename(path) == ".fcopy-mirror" and any(statuses):
                 continue  # the next mirror needs it
-            if inodes(self.home + "/at", [path]) & step.old_inodes:
+            if inodes(self.at, [path]) & step.old_inodes:
                 continue  # a killed copy has left it: what could not be removed has another drawn name
-            if os.path.basename(path) not in text:
+            if os.path.basename(path) not in text and "removal of the hidden files that showed what can be renamed" not in text:
                 self.fail("other", "%s was left, and no message names it: %s" % (path, text.strip()))
         if self.tree and not step.existed and not step.touched and step.after and 0 not in statuses and \
                 not any(word in text for word in ("committed despite", "incomplete", "syncfs", "fsync", "not atomic")):
@@ -364,8 +400,8 @@ class Walk:
     def judge_one(self, step, status, text, fault, before, leftovers):
         command, src = step.commands[0], step.sources[0]
         kept = {os.path.relpath(p, "d") for p in leftovers if p.startswith("d/") and not p.endswith("/.fcopy-mirror")}
-        expected = Expected(command, before, src, kept)
-        part = "d.fcopy-part" in leftovers
+        expected = Expected(command, before, src, kept, self.storage)
+        part = "d.fcopy-part" in leftovers and not step.receipt
         certain = expected.certain and not fault and not part and not (command.resume and before is not None)
         if certain and (status != 0) != bool(expected.fails):
             self.fail("other", "status %d, expected failures %s: %s" % (status, expected.fails, text.strip()))
@@ -384,12 +420,18 @@ class Walk:
             self.fail("wrong", "status 0, but %s (%s)" % (what, text.strip()[:200]))
 
     def walk(self):
-        self.make_source()
-        for _ in range(self.r.randint(2, 5)):
-            self.step()
-            if self.found:
-                break
-            self.between()
+        try:
+            if self.storage.at:
+                self.log.append("# m is faultfs -o " + self.storage.options)
+            self.make_source()
+            for _ in range(self.r.randint(2, 5)):
+                self.step()
+                if self.found:
+                    break
+                self.between()
+                self.abort_job()
+        finally:
+            self.storage.end()
         if self.found:
             print("\n".join("    " + line.replace(self.home + "/", "") for line in self.log), flush=True)
 

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 
-Entry = collections.namedtuple("Entry", "kind data size mode owner time inode links")
+Entry = collections.namedtuple("Entry", "kind data size mode owner time inode links xattrs", defaults=[()])
 OURS = re.compile(r"^\.fcopy-|\.fcopy-part$")
 BACKUP = re.compile(r"^(.+?)(?:~|\.~[0-9]+~)$", re.DOTALL)
 
@@ -23,7 +23,15 @@ def entry(path):
     elif kind == stat.S_IFLNK:
         data = os.readlink(path)
     return Entry(kind, data, st.st_size, st.st_mode & 0o7777, (st.st_uid, st.st_gid), st.st_mtime_ns, (st.st_dev, st.st_ino),
-                 st.st_nlink)
+                 st.st_nlink, attributes(path))
+
+
+def attributes(path):
+    try:
+        names = sorted(n for n in os.listxattr(path, follow_symlinks=False) if n.startswith("user."))
+        return tuple((n, os.getxattr(path, n, follow_symlinks=False)) for n in names)
+    except OSError:
+        return ()  # the file system has none
 
 
 def snapshot(top):
@@ -75,7 +83,7 @@ def same(a, b, attributes=False):
     """Has b the type, the bytes and the target of a, and the attributes that -a copies?"""
     if a is None or b is None or (a.kind, a.data) != (b.kind, b.data):
         return False
-    return not attributes or (a.time, a.owner) == (b.time, b.owner) and (a.kind == stat.S_IFLNK or a.mode == b.mode)
+    return not attributes or (a.time, a.owner) == (b.time, b.owner) and (a.kind == stat.S_IFLNK or a.mode in (b.mode, None))
 
 
 def backed_up(path):
@@ -126,8 +134,8 @@ class Command:
 class Expected:
     """What status 0 means. certain: the status must be 0 if fails is empty, and not 0 if it is not."""
 
-    def __init__(self, command, before, src, kept):
-        self.command, self.before, self.src, self.kept = command, before or {}, src, kept
+    def __init__(self, command, before, src, kept, storage):
+        self.storage, self.command, self.before, self.src, self.kept = storage, command, before or {}, src, kept
         self.certain, self.fails = True, []
         self.result = dict(self.before)  # path -> an entry of SRC, or an old one
         self.copied = set()  # paths that must have the attributes of SRC
@@ -145,6 +153,8 @@ class Expected:
         self.fails.append(path)
 
     def _copy(self, path):
+        if self.src[path].kind in self.storage.lacks:
+            self._fail(path)
         self.result[path] = self.src[path]
         self.copied.add(path)
 
@@ -225,7 +235,9 @@ class Expected:
                 found.append("%r is not what it should be" % path)
             elif path in self.copied and self.command.attributes and not lenient and not same(want, now, True):
                 found.append("%r has other attributes: %s, not %s" % (path, now, want))
-        return found + ([] if lenient or self.told_links else self._links(after))
+            elif path in self.copied and self.command.archive and not lenient and want.xattrs != now.xattrs:
+                found.append("%r has the extended attributes %s, not %s" % (path, now.xattrs, want.xattrs))
+        return found + ([] if lenient or self.told_links or not self.storage.links else self._links(after))
 
     def _links(self, after):
         if not self.command.archive or self.command.update in ("none", "older"):
@@ -256,6 +268,8 @@ class Step:
         self.aside = {}  # what a killed mirror has put aside before
         self.old_inodes = set()  # what killed copies have left before
         self.silenced = False  # a message could not be written
+        self.receipt = False  # the part is the receipt of a job that has committed, and in nobody's way
+        self.seen = None  # SRC, if its bytes came by HTTP
 
     def whole(self, path, now):
         """Is it an entry of SRC?"""
