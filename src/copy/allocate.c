@@ -267,6 +267,7 @@ void space_explain_limit(struct copy *c)
 /* lseek(SEEK_DATA) and ioctl(FIEMAP) as one iterator. */
 
 #define BLOCK ((off_t)512) /* of st_blocks */
+#define PROBE 4096         /* bytes of a hole that are read */
 
 static off_t map_end(const struct fiemap_extent *m)
 {
@@ -378,14 +379,32 @@ static bool has_map(int fd)
 	return ioctl(fd, FS_IOC_FIEMAP, &first) == 0;
 }
 
+/* Is there a byte other than zero at the start of the first hole? The block is aligned because the
+ * file may be open for direct I/O. */
+static bool hole_has_data(int fd, off_t size)
+{
+	static const char zeros[PROBE];
+	_Alignas(PROBE) char block[PROBE];
+	const off_t data = lseek(fd, 0, SEEK_DATA);
+	if (data < 0 && errno != ENXIO)
+		return false;
+	const off_t hole = data == 0 ? lseek(fd, 0, SEEK_HOLE) : 0;
+	if (hole < 0 || hole >= size)
+		return false;
+	const ssize_t skipped = hole % PROBE, n = pread(fd, block, PROBE, hole - skipped);
+	return n > skipped && memcmp(block + skipped, zeros, (size_t)(n - skipped)) != 0;
+}
+
 bool extents_miss_data(int fd, const struct stat *st)
 {
 	const off_t blocks = st->st_blocks * BLOCK;
 	/* Besides the data, st_blocks counts the file's metadata: less than 1 %, and a few blocks.
 	 */
 	off_t explained = (off_t)16 << 10;
-	if (blocks <= explained || has_map(fd))
+	if (has_map(fd))
 		return false;
+	if (blocks <= explained)
+		return hole_has_data(fd, st->st_size);
 	for (off_t at = 0; at < st->st_size && explained < blocks;) {
 		off_t data = lseek(fd, at, SEEK_DATA);
 		if (data < 0)
@@ -394,5 +413,5 @@ bool extents_miss_data(int fd, const struct stat *st)
 		at = hole > data ? hole : st->st_size;
 		explained += at - data + (at - data) / 64;
 	}
-	return explained < blocks;
+	return explained < blocks || hole_has_data(fd, st->st_size);
 }

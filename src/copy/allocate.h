@@ -78,8 +78,9 @@ void extents_start(struct extents *, int fd, off_t start, off_t end, const struc
  * not support SEEK_DATA, the whole range is data. */
 bool extents_next(struct extents *, struct extent *);
 
-/* Has the file more blocks than the data that SEEK_DATA finds, and no FIEMAP to explain them? Then
- * the holes may be data, and the caller reads them. The blocks of compressed data prove nothing. */
+/* Without FIEMAP: has the file more blocks than the data that SEEK_DATA finds, or does its first
+ * hole start with other bytes than zeros (gocryptfs -reverse)? Then the holes may be data, and the
+ * caller reads them. The blocks of compressed data prove nothing. */
 bool extents_miss_data(int fd, const struct stat *st);
 
 #endif

@@ -31,6 +31,19 @@ load helper
 		done'
 }
 
+@test "a file without blocks whose first hole has bytes is read: gocryptfs -reverse" {
+	mkdir backing
+	random backing/a 300000
+	truncate -s 1M backing/hole
+	by_fuse blind,blockless 'for o in "" -r --sparse=always --inplace --resume; do
+			rm -rf b b.fcopy-part
+			"$FCOPY" $o m/a b
+			cmp backing/a b
+		done
+		"$FCOPY" m/hole b
+		[ "$(stat -c "%s %b" b)" = "1048576 0" ]'
+}
+
 @test "a size above what read(2) returns makes no zeros, also where the file ends with a hole" {
 	mkdir backing
 	random backing/dense 300000

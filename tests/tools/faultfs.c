@@ -7,7 +7,8 @@
  * writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o grain=NS]
- *             [-o touch] [-o norewind] [-o renumber] [-o unaligned]
+ *             [-o touch] [-o norewind] [-o renumber] [-o unaligned] [-o blind] [-o blockless]
+ *             [-o pairs]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -77,16 +78,18 @@ static struct {
 	unsigned steps;        /* seconds: stat reports a modification time that is a multiple */
 	int touch; /* a written file gets the current time at close, a directory when it is renamed
 		    */
-	int caseless; /* upper and lower case name the same file, also of Latin letters in UTF-8;
-		       * use -o entry_timeout=0, too */
-	int oversize; /* stat reports 100 bytes more than reads return */
-	int half;     /* stat reports half of the bytes that reads return */
-	int blind;    /* SEEK_DATA finds no data */
-	int renumber; /* each stat of a file reports another inode number; use attr_timeout=0, too
-		       */
-	int phantom;  /* each directory lists a name that does not exist */
-	int twice;    /* each directory lists each name twice */
-	int drawn;    /* libfuse numbers the inodes, other than after a remount */
+	int caseless;  /* upper and lower case name the same file, also of Latin letters in UTF-8;
+			* use -o entry_timeout=0, too */
+	int oversize;  /* stat reports 100 bytes more than reads return */
+	int half;      /* stat reports half of the bytes that reads return */
+	int blind;     /* SEEK_DATA finds no data */
+	int blockless; /* stat reports no blocks */
+	int pairs;     /* utimensat with one time has no effect, as with libfuse before 3.15 */
+	int renumber;  /* each stat of a file reports another inode number; use attr_timeout=0, too
+			*/
+	int phantom;   /* each directory lists a name that does not exist */
+	int twice;     /* each directory lists each name twice */
+	int drawn;     /* libfuse numbers the inodes, other than after a remount */
 	unsigned namemax; /* longer names are refused; 0: no limit but that of DIR */
 	int namemute;     /* ... and statfs reports another limit */
 } config;
@@ -180,6 +183,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 		st->st_size += 100;
 	if (r == 0 && config.half && S_ISREG(st->st_mode))
 		st->st_size /= 2;
+	if (r == 0 && config.blockless)
+		st->st_blocks = 0;
 	if (r == 0 && config.modeless)
 		st->st_mode |= 0777;
 	if (r == 0 && config.fmode && S_ISREG(st->st_mode))
@@ -289,7 +294,10 @@ static int fs_fallocate(const char *path, int mode, off_t offset, off_t length,
 static off_t fs_lseek(const char *path, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	(void)path;
-	return faults_at(FAULT_LSEEK, NULL, 0) ?: result(lseek(fi->fh, offset, whence));
+	const int err = faults_at(FAULT_LSEEK, NULL, 0);
+	if (err == 0 && config.blind && whence == SEEK_DATA)
+		return -ENXIO;
+	return err ?: result(lseek(fi->fh, offset, whence));
 }
 
 static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
@@ -426,7 +434,8 @@ static int fs_utimens(const char *path, const struct timespec times[2], struct f
 	wait_latency();
 	int err = faults_at(FAULT_UTIMENS, NULL, 0);
 
-	if (err)
+	if (err ||
+	    (config.pairs && (times[0].tv_nsec == UTIME_OMIT || times[1].tv_nsec == UTIME_OMIT)))
 		return err;
 	if (fi)
 		return result(futimens(fi->fh, times));
@@ -529,6 +538,8 @@ static const struct fuse_opt options[] = {
     {"oversize", offsetof(typeof(config), oversize), 1},
     {"half", offsetof(typeof(config), half), 1},
     {"blind", offsetof(typeof(config), blind), 1},
+    {"blockless", offsetof(typeof(config), blockless), 1},
+    {"pairs", offsetof(typeof(config), pairs), 1},
     {"renumber", offsetof(typeof(config), renumber), 1},
     {"phantom", offsetof(typeof(config), phantom), 1},
     {"twice", offsetof(typeof(config), twice), 1},
