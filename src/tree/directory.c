@@ -267,11 +267,12 @@ static void directory_flush(struct worker *w, struct directory *d)
 }
 
 /* A rename onto an existing file changes the times of its directory, where cp(1), which overwrites
- * the file, does not. If nothing else was done to its names, restores the time. */
+ * the file, does not. If nothing else was done to its names, restores the times: both, as
+ * mirror_restore_time() does. */
 static void directory_restore_time(const struct tree *t, const struct directory *d)
 {
 	const struct fcopy_tree_options *o = t->options;
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, d->was.st_mtim};
+	const struct timespec times[2] = {d->was.st_atim, d->was.st_mtim};
 	struct stat now;
 	if (d->was.st_nlink > 0 && d->state == DIRECTORY_OLD && !o->dry_run && !o->delete_extra &&
 	    !(o->copy.preserve & FCOPY_ATTR_TIMESTAMPS) &&

@@ -379,12 +379,13 @@ static int mirror_still_extra(const struct mirror_run *x, const struct extra *ex
 	return -ESTALE;
 }
 
-/* The directory at this path has its attributes already: the removal must not change its time.
- * unknown: the errno of its fstat(2). */
+/* The directory at this path has its attributes already: the removal must not change its time. Sets
+ * both times: libfuse before 3.15 ignores a call that sets only one. unknown: the errno of its
+ * fstat(2). */
 static void mirror_restore_time(const struct mirror_run *x, int dst, const char *path,
 				const struct stat *st, int unknown)
 {
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	const struct entry e = ENTRY(x->root, path);
 	struct fcopy_error error;
 	if (x->counts || !(x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS))

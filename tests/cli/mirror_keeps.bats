@@ -365,3 +365,16 @@ cpu() {
 		fi
 	done
 }
+
+@test "a directory keeps its time where utimensat with one time has no effect, as with libfuse before 3.15" {
+	mkdir -p backing s/d
+	touch s/d/{1..3} s/d/new
+	touch -d 2001-02-03 s/d
+	by_fuse pairs '"$FCOPY" --mirror s m/t
+		rm s/d/1
+		touch -d 2002-03-04 s/d
+		"$FCOPY" --mirror s m/t
+		"$FCOPY" -rT s m/t'
+	[ "$(stat -c %Y s/d)" = "$(stat -c %Y backing/t/d)" ]
+	[ ! -e backing/t/d/1 ]
+}
