@@ -3,6 +3,7 @@
  */
 #include "attributes.h"
 #include "io/hash.h"
+#include "io/system.h"
 #include "replace.h"
 
 #include <stdio.h>
@@ -50,11 +51,22 @@ int attributes_set_owner(int fd, bool by_path, uid_t uid, gid_t gid)
 	return -err;
 }
 
+/* Would the server give the target of this symlink what the symlink is to get? */
+static bool attributes_are_of_target(struct applying *a, const char *reason)
+{
+	if (!S_ISLNK(a->p->st->st_mode) || !system_is_sshfs(a->p->dst.fd))
+		return false;
+	a->reason = reason;
+	return true;
+}
+
 /* By its descriptor, also a symlink: Linux 5.8. */
 static int attributes_set_times(struct applying *a)
 {
 	const struct attributes_pair *p = a->p;
 	const struct timespec times[2] = {p->st->st_atim, p->st->st_mtim};
+	if (attributes_are_of_target(a, "sshfs would change the times of what it leads to"))
+		return -EOPNOTSUPP;
 	if (!p->dst.by_path)
 		return futimens(p->dst.fd, times) < 0 ? attributes_blame(a, "futimens") : 0;
 	int r = utimensat(p->dst.fd, "", times, AT_EMPTY_PATH);
@@ -80,6 +92,8 @@ static int attributes_give(struct applying *a)
 	struct attributes_pair *p = a->p;
 	if (attributes_look(a) && attributes_owned(a) && attributes_trusts(p))
 		return 0;
+	if (attributes_are_of_target(a, "sshfs would change the owner of what it leads to"))
+		return -EOPNOTSUPP;
 	a->blame = (struct xattr_blame){.call = p->dst.by_path ? "fchownat" : "fchown"};
 	a->chmods = true; /* it clears setuid and setgid */
 	int r = attributes_set_owner(p->dst.fd, p->dst.by_path, p->st->st_uid, p->st->st_gid);

@@ -145,13 +145,25 @@ int system_sync(int fd)
 	return err == ESTALE && system_has(fd, SYSTEM_SERVED) ? 0 : -err;
 }
 
-bool system_is_rclone(int fd)
+/* sshfs asks statfs(2) of a symlink about its target, which may be missing: unknown. */
+static bool system_is_mounted_as(int fd, const char *name)
 {
 	struct mount_list list;
 	struct mount m;
-	if (!system_has(fd, SYSTEM_SERVED))
+	const unsigned type = system_type(fd);
+	if (type != 0 && !system_type_has(type, SYSTEM_SERVED))
 		return false;
-	const bool is = mount_find(&list, fd, &m) && strcmp(m.type, "fuse.rclone") == 0;
+	const bool is = mount_find(&list, fd, &m) && strcmp(m.type, name) == 0;
 	mount_close(&list);
 	return is;
+}
+
+bool system_is_rclone(int fd)
+{
+	return system_is_mounted_as(fd, "fuse.rclone");
+}
+
+bool system_is_sshfs(int fd)
+{
+	return system_is_mounted_as(fd, "fuse.sshfs");
 }

@@ -49,6 +49,9 @@ int64_t system_type_time_step(unsigned type);
 /* Is this open file, or directory, on a mount of rclone? Whether that renames a directory depends
  * on the moment: on which of its files were uploaded. */
 bool system_is_rclone(int fd);
+/* Is it on a mount of sshfs? New attributes of a symlink there become those of its target on the
+ * server, also outside of the mount. */
+bool system_is_sshfs(int fd);
 /* Is `name` in the open directory lost+found at the top of such a file system? */
 bool system_is_lost_found(int dir, const char *name);
 

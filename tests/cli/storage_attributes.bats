@@ -253,3 +253,24 @@ closed_as() {
 		"$FCOPY" --preserve=mode s/d/b m/b 2>>err
 		[ ! -s err ]'
 }
+
+@test "sshfs: the owner and times of a symlink are not set, because its target would get them" {
+	mkdir backing s
+	echo 1 >outside
+	touch -d 2001-02-03 outside
+	ln -s "$T/outside" s/link
+	touch -h -d 2002-03-04 s/link
+	! is_root || chown -h 5:6 s/link
+	local before
+	before=$(stat -c '%u %g %Y' outside)
+	by_fuse targets,subtype=sshfs '"$FCOPY" -a s m/t 2>err
+		grep -qx "fcopy: warning: m/t/link: sshfs would change the times of what it leads to" err
+		"$FCOPY" --mirror s m/t
+		s=0
+		"$FCOPY" -r --preserve=timestamps s m/u 2>err || s=$?
+		[ $s = 1 ]
+		grep -q "fcopy: m/u/link: sshfs would change the times" err
+		"$FCOPY" --clean -f m'
+	[ "$(stat -c '%u %g %Y' outside)" = "$before" ]
+	[ "$(readlink backing/t/link)" = "$T/outside" ]
+}
