@@ -101,6 +101,9 @@ static int attributes_give(struct applying *a)
 		p->now.st_uid = p->st->st_uid;
 		p->now.st_gid = p->st->st_gid;
 	}
+	/* Where chown(2) has no effect, its owner must not get setuid. */
+	if (r == 0 && !attributes_trusts(p))
+		a->looked = fstat(p->dst.fd, &p->now) == 0;
 	return r;
 }
 
@@ -199,7 +202,8 @@ static unsigned attributes_read_back(struct applying *a, unsigned set)
 	unsigned lost = 0;
 	if (S_ISLNK(p->st->st_mode))
 		set &= ~(unsigned)FCOPY_ATTR_MODE;
-	if (!(set & (FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_MODE)) || !attributes_look(a))
+	const unsigned read = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP;
+	if (!(set & read) || !attributes_look(a))
 		return 0;
 	/* Many file systems store no fractions of seconds, or only even ones. */
 	if (set & FCOPY_ATTR_TIMESTAMPS && p->now.st_mtim.tv_sec != p->st->st_mtim.tv_sec) {
@@ -210,9 +214,12 @@ static unsigned attributes_read_back(struct applying *a, unsigned set)
 	}
 	if (storage_keeps_attributes(p->storage, p->dst.fd, &p->now))
 		return lost;
-	if (set & FCOPY_ATTR_MODE && fstat(p->dst.fd, &now) == 0 &&
-	    (now.st_mode ^ p->st->st_mode) & 0777)
-		lost |= FCOPY_ATTR_MODE;
+	if (set & (FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP) && fstat(p->dst.fd, &now) == 0) {
+		if ((now.st_mode ^ p->st->st_mode) & 0777)
+			lost |= set & FCOPY_ATTR_MODE;
+		if (now.st_uid != p->st->st_uid || now.st_gid != p->st->st_gid)
+			lost |= set & FCOPY_ATTR_OWNERSHIP;
+	}
 	p->at_close = set & ~lost & FCOPY_ATTR_TIMESTAMPS;
 	return lost;
 }
@@ -231,10 +238,11 @@ uint64_t attributes_sum(int fd, const struct stat *st)
 
 int attributes_fail_stored(enum fcopy_attribute which, const char *path, struct fcopy_error *e)
 {
-	const bool time = which == FCOPY_ATTR_TIMESTAMPS;
-	error_call(e, time ? "futimens" : "fchmod", path, EOPNOTSUPP);
-	e->reason = time ? "a different modification time was stored"
-			 : "a different mode was stored";
+	const bool time = which == FCOPY_ATTR_TIMESTAMPS, owner = which == FCOPY_ATTR_OWNERSHIP;
+	error_call(e, time ? "futimens" : owner ? "fchown" : "fchmod", path, EOPNOTSUPP);
+	e->reason = time    ? "a different modification time was stored"
+		    : owner ? "a different owner or group was stored"
+			    : "a different mode was stored";
 	return -EOPNOTSUPP;
 }
 

@@ -254,6 +254,24 @@ closed_as() {
 		[ ! -s err ]'
 }
 
+@test "an owner that was set without an error, but not stored: found, and it gets no setuid" {
+	need_root "to give a file to another user"
+	mkdir -p backing s
+	echo a >s/a
+	chown 5:6 s/a
+	chmod 6755 s/a
+	# shellcheck disable=SC2016
+	by_fuse unowned '"$FCOPY" -a s m/t 2>err
+		grep -q "warning: m/t/a: fchown: a different owner or group was stored" err
+		grep -q "warning: .*a: its setuid and setgid bits are not copied" err
+		[ "$(stat -c %a backing/t/a)" = 755 ]
+		s=0
+		"$FCOPY" --preserve=ownership s/a m/f 2>err || s=$?
+		[ $s = 1 ]
+		[ ! -e m/f ]
+		grep -q "m/f: fchown: a different owner or group was stored" err'
+}
+
 @test "sshfs: the owner and times of a symlink are not set, because its target would get them" {
 	mkdir backing s
 	echo 1 >outside

@@ -8,7 +8,7 @@
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o grain=NS]
  *             [-o touch] [-o norewind] [-o renumber] [-o unaligned] [-o blind] [-o blockless]
- *             [-o pairs] [-o targets]
+ *             [-o pairs] [-o targets] [-o unowned]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -84,6 +84,7 @@ static struct {
 	int half;      /* stat reports half of the bytes that reads return */
 	int blind;     /* SEEK_DATA finds no data */
 	int blockless; /* stat reports no blocks */
+	int unowned;   /* chown has no effect */
 	int targets;   /* chown and utimens of a symlink change its target, as with sshfs */
 	int pairs;     /* utimensat with one time has no effect, as with libfuse before 3.15 */
 	int renumber;  /* each stat of a file reports another inode number; use attr_timeout=0, too
@@ -429,8 +430,9 @@ static int fs_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_inf
 	const int flag = config.targets ? 0 : AT_SYMLINK_NOFOLLOW;
 
 	return faults_at(FAULT_CHOWN, NULL, 0)
-		   ?: result(fi ? fchown(fi->fh, uid, gid)
-				: fchownat(AT_FDCWD, rel(path), uid, gid, flag));
+		   ?: config.unowned ? 0
+				     : result(fi ? fchown(fi->fh, uid, gid)
+						 : fchownat(AT_FDCWD, rel(path), uid, gid, flag));
 }
 
 static int fs_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
@@ -544,6 +546,7 @@ static const struct fuse_opt options[] = {
     {"half", offsetof(typeof(config), half), 1},
     {"blind", offsetof(typeof(config), blind), 1},
     {"blockless", offsetof(typeof(config), blockless), 1},
+    {"unowned", offsetof(typeof(config), unowned), 1},
     {"targets", offsetof(typeof(config), targets), 1},
     {"pairs", offsetof(typeof(config), pairs), 1},
     {"renumber", offsetof(typeof(config), renumber), 1},
