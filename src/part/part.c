@@ -166,28 +166,33 @@ int part_open_data(const struct part *p, int flags)
 }
 
 /* SMB renames no directory of which a file is open: closes the files, and opens them again.
- * close(2) does not wait until FUSE has released them. */
+ * close(2) does not wait until FUSE has released them. data may be NULL: it is not open. */
 static int part_rename_closed(struct part *p, const char *to, int *data)
 {
 	struct stat st;
 	int renamed, ms = 1;
-	const int type = fstat(*data, &st) == 0 && S_ISDIR(st.st_mode) ? O_DIRECTORY : O_RDWR;
+	const bool logs = data || p->log >= 0;
+	const int type = data && fstat(*data, &st) == 0 && S_ISDIR(st.st_mode) ? O_DIRECTORY
+									       : O_RDWR;
 	if (p->log >= 0 && close(p->log) < 0) { /* without its header it could not be continued */
 		const int err = errno;
 		p->log = -1;
 		return -err;
 	}
-	close(*data);
+	io_close(data ? *data : -1);
 	close(p->lock);
 	do
 		renamed = private_rename(p->parent, p->name, p->parent, to);
 	while ((renamed == -EACCES || renamed == -EBUSY) && private_await_release(-renamed, &ms));
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	p->lock = openat(p->fd, PRIVATE_LOCK, flags);
-	p->log = openat(p->fd, PART_JOURNAL, flags | O_APPEND);
-	*data = part_open_data(p, type);
-	int r = p->lock < 0 || p->log < 0 ? -errno : *data < 0 ? *data : renamed;
-	const int how = p->journal.shards.kind ? LOCK_SH : LOCK_EX; /* others may have joined */
+	if (logs)
+		p->log = openat(p->fd, PART_JOURNAL, flags | O_APPEND);
+	int r = p->lock < 0 || (logs && p->log < 0) ? -errno : renamed;
+	if (data && (*data = part_open_data(p, type)) < 0 && r == 0)
+		r = *data;
+	/* Others may have joined. */
+	const int how = data && p->journal.shards.kind ? LOCK_SH : LOCK_EX;
 	if (r == 0 && (r = private_take_lock(p->lock, how, NULL)) < 0 && private_lacks_locks(-r))
 		r = 0;
 	return r;
@@ -297,17 +302,29 @@ void part_note_again(struct part *p, const char *path)
 		unlinkat(p->fd, PART_JOURNAL, 0);
 }
 
-int part_hide(struct part *p)
+static int part_hide_how(struct part *p, bool closes)
 {
 	char name[TEMPORARY_SIZE];
 	int r = temporary_draw(name);
 	if (r == 0)
 		r = private_rename(p->parent, p->name, p->parent, name);
+	if ((r == -EACCES || r == -EBUSY) && closes && !system_has(p->fd, SYSTEM_LOCAL))
+		r = part_rename_closed(p, name, NULL);
 	if (r == 0) {
 		strcpy(p->name, name);
 		p->published = false;
 	}
 	return r;
+}
+
+int part_hide(struct part *p)
+{
+	return part_hide_how(p, false);
+}
+
+int part_hide_dead(struct part *p)
+{
+	return part_hide_how(p, true);
 }
 
 void part_remove_shares(const struct part *p)

@@ -225,6 +225,29 @@ ERRNOS="ENOSYS EOPNOTSUPP EPERM EACCES EINVAL EIO EMFILE EXDEV"
 		[ "$(ls -A m)" = "$(printf "f\ng\nt")" ]'
 }
 
+@test "storage that renames no directory of which a file is open: what copies have left is removed" {
+	mkdir backing
+	random a 3000000
+	random b 3000
+	# shellcheck disable=SC2016
+	for later in "" ,fault=release:delay=30; do
+		by_fuse busy$later 'for next in "--shard=0/1 --job=two a" "--resume b" "b"; do
+				"$FCOPY" --shard=0/1 a m/f
+				[ -d m/f.fcopy-part ]
+				"$FCOPY" $next m/f
+				cmp ${next##* } m/f
+				"$FCOPY" --clean m -f
+				[ "$(ls -A m)" = f ]
+			done
+			setfattr -n user.fault -v write:EIO:2000000:1 m
+			! "$FCOPY" --resume a m/g 2>/dev/null || exit 1
+			[ -s m/g.fcopy-part/data ]
+			"$FCOPY" --clean m -f
+			[ "$(ls -A m)" = f ]
+			rm m/f'
+	done
+}
+
 @test "the same where a file is released later than close(2) returns: nothing is said to be impossible" {
 	mkdir -p backing s/d
 	random s/a 3000000
