@@ -7,7 +7,7 @@
 # (walk_shards.py); with FAULTFS, some DST are on storage that keeps less (walk_storage.py). walk_oracle.py says what DST must be.
 # Prints each failure with the commands that led to it and, at the end, the line that the long proofs share. SEED:I repeats the Ith
 # walk alone, and prints its commands.
-import os, random, re, shutil, signal, stat, subprocess, sys, time
+import errno, os, random, re, shutil, signal, stat, subprocess, sys, time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stops
@@ -135,7 +135,11 @@ class Walk(Http, Shards):
             remove(path)
             self.make(path, top)
         elif how == "rename" and not os.path.lexists(path[:-1] + "g"):
-            os.rename(path, path[:-1] + "g")
+            try:
+                os.rename(path, path[:-1] + "g")
+            except OSError as e:  # the storage of DST cannot rename directories
+                if e.errno != errno.ENOSYS:
+                    raise
 
     def make_source(self):
         remove(self.src)
