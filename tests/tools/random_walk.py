@@ -352,7 +352,7 @@ class Walk(Http, Shards):
         counts["clean"] = counts.get("clean", 0) + 1
         there = os.listdir(self.at)
         kept = [n for n in there if n.endswith(".fcopy-part") or n.startswith(".fcopy-") and os.path.isdir(os.path.join(self.at, n))]
-        if status != 0 or kept and not (self.job and kept == ["d.fcopy-part"]):
+        if status != 0 or kept and not (self.job and self.job.began and kept == ["d.fcopy-part"]):
             self.fail("other", "--clean: status %d, and there is %s" % (status, kept))
         if self.see()[:2] != (before, src):
             self.fail("lost", "--clean changed DST or SRC")

@@ -17,7 +17,7 @@ class Job:
     def __init__(self, number, words, count):
         self.words, self.count = words + ["--job=walk%d" % number], count
         self.sources = []  # SRC at each attempt
-        self.committed = False
+        self.began = self.committed = False  # began: a part is its own
         self.stated = Command(["-aT"] if "-a" in words else ["-p"] if "-p" in words else [], words[:1] in (["-a"], ["-r"]))
 
 
@@ -51,10 +51,10 @@ class Shards:
             self.write(self.src, self.r.choice([1500000, 4000001]))  # ranges begin at multiples of 1 MiB
             self.log.append("# SRC is large now")
         before, src, leftovers = self.see()
-        free = self.may_begin(before, src, leftovers)
         if self.job is None:
             self.jobs += 1
             self.job = Job(self.jobs, self.r.choice(TREE if self.tree else FILE), self.r.choice([2, 3]))
+        free = self.may_begin(before, src, leftovers)
         job, last = self.job, self.r.choice([0, 1, 1, 2])
         for attempt in range(last + 1):
             calm = attempt == last and self.r.random() < .8
@@ -70,9 +70,10 @@ class Shards:
 
     def may_begin(self, before, src, leftovers):
         """Is nothing in the way of a new job? Of an unfinished one, its part may be there."""
+        other = "d.fcopy-part" in leftovers and not self.has_receipt() and not self.job.began
+        self.job.began = not other
         if not self.storage.shards or self.storage.mode or any(e.kind in self.storage.lacks for e in src.values()):
             return False
-        other = "d.fcopy-part" in leftovers and not self.has_receipt() and not self.job
         if self.tree:
             return not other and before is None
         old = before.get("d")
