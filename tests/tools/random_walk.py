@@ -406,6 +406,8 @@ class Walk(Http, Shards):
         kept = {os.path.relpath(p, "d") for p in leftovers if p.startswith("d/") and not p.endswith("/.fcopy-mirror")}
         expected = Expected(command, before, src, kept, self.storage)
         part = "d.fcopy-part" in leftovers and not step.receipt
+        if command.resume and before is None and "renamedir" in (self.storage.options or ""):
+            expected.fails.append("")  # refused there
         certain = expected.certain and not fault and not part and not (command.resume and before is not None)
         if certain and (status != 0) != bool(expected.fails):
             self.fail("other", "status %d, expected failures %s: %s" % (status, expected.fails, text.strip()))
