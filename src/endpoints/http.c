@@ -83,7 +83,7 @@ static int refuse(struct endpoint *e, struct demand *d, int status, uint64_t siz
 static void write_escaped(FILE *f, const char *name)
 {
 	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
-		fprintf(f, *c > ' ' && *c != 0x7f && *c != '%' ? "%c" : "%%%02X", *c);
+		fprintf(f, *c > ' ' && *c != 0x7f && !strchr("%?#", *c) ? "%c" : "%%%02X", *c);
 }
 
 /* The names of the files, a line for each. */

@@ -65,14 +65,14 @@ load http
 @test "http: several files have their names, and / lists them; no other file can be reached" {
 	local target
 	echo one >a.txt
-	echo two >'b c%'
+	echo two >'b c%?#'
 	echo secret >secret
 	mkdir d
 	echo below >d/e
-	serve -k a.txt 'b c%' d/e http-listen:0
-	[ "$(get "$(url)")" = "$(printf 'a.txt\nb%%20c%%25\ne')" ]
+	serve -k a.txt 'b c%?#' d/e http-listen:0
+	[ "$(get "$(url)")" = "$(printf 'a.txt\nb%%20c%%25%%3F%%23\ne')" ]
 	[ "$(get "$(url a.txt)")" = one ]
-	[ "$(get "$(url b%20c%25)")" = two ]
+	[ "$(get "$(url b%20c%25%3F%23)")" = two ]
 	[ "$(get "$(url e)")" = below ]
 	for target in secret d/e ../secret %2e%2e/secret a.txt/ /a.txt a.txt%00 d; do
 		[ "$(status_of --path-as-is "$(url "$target")")" = 404 ] || { echo "$target"; return 1; }
