@@ -103,6 +103,12 @@ static bool regular_is_local(struct device_answer *a, int fd, const struct stat 
 static bool regular_met_rival(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_error *error = &w->file.report.error;
+	const struct facts *f = &w->work.facts;
+	struct stat now;
+	/* What the entry was to replace is still there: no entry has replaced it. */
+	if (f->exists && fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    same_inode(&now, &f->old))
+		return false;
 	if (error->err == EISDIR) /* a rename met a directory */
 		return rivals_share(w->tree, e);
 	if (error->err != EEXIST)

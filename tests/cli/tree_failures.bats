@@ -296,3 +296,22 @@ load tree
 	expect 0 -rT s d
 	holds x d/a/f
 }
+
+# Some storage renames no file over another one. The old file, which is still there, is no copy of another entry.
+@test "merge: a rename that finds the old file in its way is a failure" {
+	need_strace
+	local errno options
+	mkdir s d
+	echo new >s/f
+	for options in -aT --mirror; do
+		for errno in EEXIST EISDIR; do
+			echo old >d/f
+			touch -d 2001-01-01 d/f
+			run -1 --separate-stderr strace -f -qq -o trace -e trace=renameat -e inject=renameat:error=$errno \
+				"$FCOPY" $options -j1 s d
+			injected
+			mentions "d/f: renameat: "
+			holds old d/f
+		done
+	done
+}
