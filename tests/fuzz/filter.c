@@ -107,6 +107,7 @@ static void read_file(const char *file, bool list, bool null, const char *path)
 	filter_keep_lines();
 	MUST(filters_set(&cli, &row, file) == EXIT_DONE);
 	int status = filters_read(&cli);
+	room = 0; /* what check_cli() makes, it frees */
 	MUST(status == EXIT_DONE || status == EXIT_USAGE);
 	MUST(said_anything() == (status == EXIT_USAGE));
 	if (status == EXIT_DONE)
