@@ -129,7 +129,7 @@ class Http:
         server, got, tag, whole, cuts = Server(self, words, fault), b"", None, False, 0
         while not whole and cuts < 8:
             if not server.port or server.gone():
-                status, err = server.end()
+                status, err = server.end(None if server.gone() else signal.SIGTERM)  # the line with the port was not written
                 if not fault:
                     self.fail("wrong", "the server ended with status %d before the file was delivered: %s" % (status, err))
                     return None
@@ -207,7 +207,7 @@ class Http:
         if server.port:
             code, event, at = self.upload(server, body, step)
         kind = "kill" if event == "kill" else "fault" if fault or event else "plain"
-        wait = signal.SIGTERM if server.port and code is None and event not in ("kill", "term") and not self.ends(server) else None
+        wait = signal.SIGTERM if code is None and event not in ("kill", "term") and not self.ends(server) else None
         step.ended = [server.end(wait)]
         status = step.ended[0][0]
         step.silenced = bool(fault) and self.silenced()
@@ -223,7 +223,7 @@ class Http:
             kind = "fault"  # the reason is the input
             if status == 0:
                 self.fail("wrong", "status 0 for %d bytes with %s, DST had %d" % (len(body), words, old.size if old else 0))
-        self.judge(step, kind, before, leftovers)
+        self.judge(step, kind, step.before if before or event == "appear" else before, leftovers)
         self.edited = self.edited or self.tree
 
     @staticmethod
