@@ -258,6 +258,15 @@ in_words_of_glibc() {
 	done
 }
 
+@test "memory for one buffer only: one thread copies" {
+	[ -z "${UNDER-}" ] || skip "$UNDER needs more memory"
+	[ -z "${EMULATOR-}" ] || skip "$EMULATOR needs more memory"
+	random a 70000000
+	(ulimit -v 100000 && "$FCOPY" --mode=parallel -j8 --buffer-size=16M --json=report a b)
+	cmp a b
+	[ "$(jq ".engines[0].threads" report)" = 1 ]
+}
+
 @test "auto, -vv: the plan says why" {
 	local size reason
 	while read -r size reason; do

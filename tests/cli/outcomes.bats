@@ -272,3 +272,13 @@ tree_of_all() {
 		is .done '.tree.operands[0].state == "complete"' .tree.operands[0].committed '.tree.unchanged == 1'
 	done
 }
+
+@test "-ru copies without a word, and with -v counts what it did" {
+	mkdir s
+	touch s/{1..3}
+	"$FCOPY" -rTu s d 2>err
+	[ ! -s err ]
+	touch s/4
+	"$FCOPY" -rTuv s d 2>err
+	grep -qx "fcopy: 1 copied, 0 unchanged, 3 skipped" err || { cat err; return 1; }
+}

@@ -184,3 +184,18 @@ moved() {
 	: >f
 	expect 0 --resume e f
 }
+
+@test "--resume: after a restart of the machine, what was not flushed is compared" {
+	is_root || skip "only root can mount"
+	random a 6000000
+	sleep 2.1 # a change just before the copy could be repeated without a change of the times
+	echo 01234567-89ab-cdef-0123-456789abcdef >boot
+	# In one namespace, so that the mount has the same number.
+	unshare --mount bash -c 'timeout -s INT 1.2 "$0" --resume --limit-rate=3M a b 2>err
+		grep -q "^[^ ]* done 0 2097152$" b.fcopy-part/journal || exit 1
+		grep -q " run $(cat /proc/sys/kernel/random/boot_id) " b.fcopy-part/journal || exit 2
+		[ "$(stat -c %a b.fcopy-part/data)" = 600 ] || exit 3
+		printf lost | dd of=b.fcopy-part/data bs=1 seek=10000 conv=notrunc status=none
+		mount --bind boot /proc/sys/kernel/random/boot_id && exec "$0" --resume a b 2>err' "$FCOPY"
+	cmp a b
+}

@@ -235,6 +235,18 @@ load shard_tree
 	done
 }
 
+@test "the list of what is complete is damaged: it is not committed" {
+	local list
+	make_source
+	part 0 -a --shard=0/2
+	for list in t.fcopy-part/share.list.*; do # one of them is of the chunk that is complete
+		sed -i 's/^end .*/end 0 0/' "$list"
+		expect 1 -a --shard=1/2 s t
+		mentions "damaged list"
+		absent t
+	done
+}
+
 # stopped_after_markers ACT…: a shard that makes the whole of t is stopped when all its markers are
 # there, until ACT is done. Its status is in $status.
 stopped_after_markers() {
