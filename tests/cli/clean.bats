@@ -145,6 +145,16 @@ left() {
 	demand 1
 	mentions "d/new.fcopy-part: remove: Input/output error"
 	[[ $output == *": cannot be removed" ]]
+	# The directory itself is last.
+	run --separate-stderr strace -f -qq -o trace -e trace=unlinkat "$FCOPY" --clean d -f
+	demand 0
+	local last
+	last=$(grep -c unlinkat trace)
+	killed fchmod 1 -r --resume src d/new
+	run --separate-stderr strace -f -qq -o trace -e trace=unlinkat -e inject=unlinkat:error=EIO:when=$last "$FCOPY" --clean d -f
+	grep -q 'AT_REMOVEDIR.*INJECTED' trace
+	demand 1
+	[[ $output == *": cannot be removed" ]]
 	rm -rf d/.fcopy-*
 	expect 2 --clean nowhere
 	says "fcopy: nowhere: open: No such file or directory"
