@@ -79,7 +79,10 @@ static void check_accepted(const struct cli *cli, int argc, char **argv)
 	check_numbers(o, cli->max_clients);
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return;
-	MUST(is_argument(cli->src, argc, argv) && is_argument(cli->dst, argc, argv));
+	MUST(is_argument(cli->src, argc, argv));
+	/* --benchmark SRC makes its files where it is. */
+	MUST(is_argument(cli->dst, argc, argv) ||
+	     (cli->action == ACTION_BENCHMARK && strcmp(cli->dst, ".") == 0));
 	MUST(cli->src != cli->dst);
 	MUST(!cli->max_clients || cli->keep_listening);
 	if (cli->action == ACTION_BENCHMARK)
