@@ -324,7 +324,7 @@ int part_hide(struct part *p)
 
 int part_hide_dead(struct part *p)
 {
-	return part_hide_how(p, true);
+	return part_hide_how(p, p->lock >= 0);
 }
 
 void part_remove_shares(const struct part *p)

@@ -208,7 +208,7 @@ bool part_is_named(const struct part *);
 /* Takes its public name away, so that no copy continues it. Returns 0 or -errno. */
 int part_hide(struct part *);
 /* The same for the part of a dead process, whose data is not open. Where open files are in the way
- * of a rename, as on SMB, its lock is released during the rename. */
+ * of a rename, as on SMB, its lock, if it has one, is released during the rename. */
 int part_hide_dead(struct part *);
 /* Removes the open part of a dead process, which has no data any more. Its lock, if it has one, is
  * held: the part is renamed before the lock is released, so that a process that waits to lock what

@@ -179,7 +179,7 @@ int left_remove(struct left *l)
 	const bool locked = p->lock >= 0;
 	int r = part_is_named(p) ? 0 : errno ? -errno : -ESTALE;
 	if (r == 0 && p->published)
-		r = p->lock < 0 ? part_hide(p) : part_hide_dead(p);
+		r = part_hide_dead(p);
 	/* What is unlocked was empty when it was looked at, and may be in use by now. */
 	if (r == 0 && p->lock >= 0)
 		r = left_remove_content(l);
