@@ -240,11 +240,15 @@ load shard_tree
 	make_source
 	part 0 -a --shard=0/2
 	for list in t.fcopy-part/share.list.*; do # one of them is of the chunk that is complete
-		sed -i 's/^end .*/end 0 0/' "$list"
+		cp "$list" list
+		sed 's/^end .*/end 0 0/' list >"$list"
 		expect 1 -a --shard=1/2 s t
 		mentions "damaged list"
 		absent t
+		cat list >"$list"
 	done
+	expect 0 -a --shard=1/2 s t
+	committed
 }
 
 # stopped_after_markers ACT…: a shard that makes the whole of t is stopped when all its markers are

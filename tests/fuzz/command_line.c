@@ -80,7 +80,7 @@ static void check_accepted(const struct cli *cli, int argc, char **argv)
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return;
 	MUST(is_argument(cli->src, argc, argv));
-	/* --benchmark SRC makes its files where it is. */
+	/* Without DST, --benchmark writes to the current directory. */
 	MUST(is_argument(cli->dst, argc, argv) ||
 	     (cli->action == ACTION_BENCHMARK && strcmp(cli->dst, ".") == 0));
 	MUST(cli->src != cli->dst);
