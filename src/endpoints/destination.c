@@ -363,11 +363,13 @@ int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_
 	struct slot *s = &file_of(e)->slot;
 	if (old && S_ISDIR(old->st_mode))
 		return error_refuse(error, e->path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	if (!old || !s->is.exists || !same_inode(old, &p->st)) /* it is not claimed */
+		s->is.displaced = old != NULL;
 	if (old)
 		p->st = *old;
 	/* The copy is complete: it takes nothing from that file. */
 	p->exists = p->symlink = false;
 	e->old_stat = NULL;
-	s->is.exists = s->is.displaced = old != NULL;
+	s->is.exists = old != NULL;
 	return 0;
 }

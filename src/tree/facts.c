@@ -245,7 +245,14 @@ bool facts_again(struct worker *w, const struct entry *e, int fd, const struct s
 	}
 	displace_end(w, e, w->work.displaced, false);
 	place_close(&w->work.place);
+	const struct facts *f = &w->work.facts;
+	const struct stat old = f->old;
+	const bool own = f->exists && !f->made && !S_ISDIR(old.st_mode);
 	facts_find(w, e, st);
+	/* What this entry was to replace is back: the claim is its own, or that of an entry which
+	 * it meets when it claims it. */
+	if (own && f->exists && same_inode(&old, &f->old))
+		w->work.facts.made = false;
 	w->work.facts.content = CONTENT_DIFFERS; /* it was compared */
 	return !facts_decide(w, e, fd) && displace_begin(w, e, w->work.displaced);
 }

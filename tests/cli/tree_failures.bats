@@ -315,3 +315,25 @@ load tree
 		done
 	done
 }
+
+# Another -u can have exchanged the old file and put it back at that moment: its own claim is no rival.
+@test "merge: -u tries again if the old file is back after a rename that did not find it" {
+	need_strace
+	local errno links
+	for links in 1 2; do
+		for errno in EEXIST ENOENT; do
+			rm -rf s d
+			mkdir s d
+			echo new >s/f
+			echo old >d/f
+			touch -d 2001-01-01 d/f
+			[ $links = 1 ] || ln d/f other
+			run -0 --separate-stderr strace -f -qq -o trace -e trace=renameat2 \
+				-e inject=renameat2:error=$errno:when=1 "$FCOPY" -aTu -j1 s d
+			injected
+			holds new d/f
+			[ $links = 1 ] || holds old other
+			rm -f other
+		done
+	done
+}
