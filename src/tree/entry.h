@@ -88,9 +88,11 @@ static inline bool facts_are_old(const struct entry_work *x)
 }
 /* After RESULT_TAKEN: something else has got the name of the entry in DST since it was looked at.
  * Looks and decides again, so that nothing is replaced that no option has seen, and makes another
- * backup. tries: how often that was done for this entry. Returns whether it is to be made; if not,
- * the outcome is known. */
-bool facts_again(struct worker *, const struct entry *, int fd, const struct stat *, int tries);
+ * backup. claimed: the file that the copy was to replace, which this entry has claimed; NULL: it
+ * has none. tries: how often that was done for this entry. Returns whether it is to be made; if
+ * not, the outcome is known. */
+bool facts_again(struct worker *, const struct entry *, int fd, const struct stat *,
+		 const struct stat *claimed, int tries);
 
 /* Names of one inode of the source. */
 

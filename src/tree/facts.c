@@ -236,7 +236,8 @@ bool facts_still_allow(const struct decision *d, const struct entry *e)
 	    d, e, fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 ? &now : NULL);
 }
 
-bool facts_again(struct worker *w, const struct entry *e, int fd, const struct stat *st, int tries)
+bool facts_again(struct worker *w, const struct entry *e, int fd, const struct stat *st,
+		 const struct stat *claimed, int tries)
 {
 	if (tries >= TRIES) {
 		report_refusal(w, e, entry_dst, EEXIST,
@@ -245,14 +246,12 @@ bool facts_again(struct worker *w, const struct entry *e, int fd, const struct s
 	}
 	displace_end(w, e, w->work.displaced, false);
 	place_close(&w->work.place);
-	const struct facts *f = &w->work.facts;
-	const struct stat old = f->old;
-	const bool own = f->exists && !f->made && !S_ISDIR(old.st_mode);
 	facts_find(w, e, st);
-	/* What this entry was to replace is back: the claim is its own, or that of an entry which
-	 * it meets when it claims it. */
-	if (own && f->exists && same_inode(&old, &f->old))
-		w->work.facts.made = false;
-	w->work.facts.content = CONTENT_DIFFERS; /* it was compared */
+	struct facts *f = &w->work.facts;
+	if (f->exists && claimed &&
+	    (same_inode(claimed, &f->old) ||
+	     (f->leads == LEADS && same_inode(claimed, &f->target))))
+		f->made = false;
+	f->content = CONTENT_DIFFERS; /* it was compared */
 	return !facts_decide(w, e, fd) && displace_begin(w, e, w->work.displaced);
 }

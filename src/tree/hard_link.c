@@ -240,7 +240,7 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	if (w->tree->options->dry_run)
 		return hard_link_rehearse(w, e, st, c);
 	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, fail)) == RESULT_TAKEN; tries++)
-		if (!facts_again(w, e, -1, st, tries))
+		if (!facts_again(w, e, -1, st, NULL, tries))
 			return RESULT_KNOWN;
 	return r;
 }
@@ -288,7 +288,7 @@ int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat
 	rivals_expect_link(w->tree, e);
 	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &fail)) == RESULT_TAKEN;
 	     tries++)
-		if (!facts_again(w, e, *fd, st, tries)) {
+		if (!facts_again(w, e, *fd, st, NULL, tries)) {
 			close(found);
 			return RESULT_KNOWN;
 		}
@@ -339,7 +339,7 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 void hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	int tries = 0;
-	while (!hard_link_source_once(w, e, fd, st) && facts_again(w, e, fd, st, tries++))
+	while (!hard_link_source_once(w, e, fd, st) && facts_again(w, e, fd, st, NULL, tries++))
 		;
 }
 

@@ -148,7 +148,7 @@ static int regular_open_seen(struct worker *w, const struct entry *e, const stru
 		if (r != RESULT_TAKEN && !met)
 			return r;
 		*error = (struct fcopy_error){0};
-		*known = !facts_again(w, e, c->src.fd, st, tries);
+		*known = !facts_again(w, e, c->src.fd, st, NULL, tries);
 		if (*known)
 			return -EEXIST;
 	}
@@ -160,9 +160,11 @@ static int regular_commit_again(struct worker *w, const struct entry *e, const s
 				bool *known)
 {
 	struct copy *c = &w->file.copy;
+	const struct stat *old = c->dst.old_stat;
+	const struct stat claimed = old ? *old : (struct stat){0};
 	int r = RESULT_TAKEN;
 	for (int tries = 0; r == RESULT_TAKEN; tries++) {
-		*known = !facts_again(w, e, c->src.fd, st, tries);
+		*known = !facts_again(w, e, c->src.fd, st, old ? &claimed : NULL, tries);
 		r = *known
 			? -EEXIST
 			: destination_expect(&c->dst, w->work.decision.seen, &w->file.report.error);

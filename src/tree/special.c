@@ -199,7 +199,7 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 void special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	int tries = 0;
-	while (!special_copy_once(w, e, st) && facts_again(w, e, -1, st, tries++))
+	while (!special_copy_once(w, e, st) && facts_again(w, e, -1, st, NULL, tries++))
 		;
 }
 
@@ -258,7 +258,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 void symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	int tries = 0;
-	while (!symbolic_link_make_once(w, e, st) && facts_again(w, e, -1, st, tries++))
+	while (!symbolic_link_make_once(w, e, st) && facts_again(w, e, -1, st, NULL, tries++))
 		;
 }
 
@@ -314,6 +314,6 @@ static bool attributes_only_once(struct worker *w, const struct entry *e, int sr
 void attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
 {
 	int tries = 0;
-	while (!attributes_only_once(w, e, src, st) && facts_again(w, e, src, st, tries++))
+	while (!attributes_only_once(w, e, src, st) && facts_again(w, e, src, st, NULL, tries++))
 		;
 }

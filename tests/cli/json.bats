@@ -295,6 +295,16 @@ load json
 	is '.phases.fsync >= 0.01' '.phases.replace > 0'
 }
 
+@test "the time until a FIFO has a writer is that of a wait, none of the copy" {
+	random a 1000
+	mkfifo p
+	(sleep 1 && cat a >p) 3>&- &
+	expect 0 --json p b
+	wait
+	cmp a b
+	is '.phases.wait > 0.8' '.phases.copy < .phases.wait' '.phases.wait < .real'
+}
+
 @test "a mode that cannot copy from this SRC: error.option is the mode" {
 	random a 1000
 	expect 2 --json=report a - 4
