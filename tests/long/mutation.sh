@@ -18,7 +18,7 @@ wanted=${1:-40}
 caught=0
 rooms=(cli copy endpoints engines io part shard show source tree)
 [ -z "${ROOM-}" ] || rooms=("$ROOM")
-at=$work/ext4
+at=/mnt # a short path: that of a socket has 107 bytes
 commit=$(git -C "$root" rev-parse HEAD) || exit 1
 
 # The image is in memory if there is plenty, and loses its name at once.
@@ -26,7 +26,6 @@ make_copy() {
 	local image=$work/image
 	[ "$(df --output=avail /dev/shm | tail -n 1)" -lt 8000000 ] || image=$(mktemp /dev/shm/fcopy.XXXXXX)
 	truncate -s 3G "$image"
-	mkdir "$at"
 	mkfs.ext4 -q -F "$image" && mount -o loop "$image" "$at"
 	rm -f "$image"
 	mountpoint -q "$at" || skip "no ext4 can be mounted"
@@ -40,14 +39,19 @@ build() {
 	env -u MAKEFLAGS -u MAKELEVEL make -C "$at" CFLAGS='-O2 -g0' "$@"
 }
 
-# confined COMMAND…: where only the scratch copy can be written to.
+# confined COMMAND…: where only the scratch copy can be written to, with a /dev of its own, which has no disk.
 confined() {
 	# shellcheck disable=SC2016 # the inner shell expands them
 	exec unshare --mount --pid --fork --kill-child --mount-proc bash -c '
+		cd "$0" && mkdir -p dev && mount -t tmpfs -o mode=755 none dev || exit 1
+		cp -a /dev/{null,zero,full,random,urandom,tty,fuse,loop-control,fd,stdin,stdout,stderr} dev 2>/dev/null
+		for ((i = 0; i < 64; i++)); do mknod -m 660 dev/loop$i b 7 $i; done
+		mkdir dev/pts && mount --bind /dev/pts dev/pts && ln -s pts/ptmx dev/ptmx && mkdir -m 1777 dev/shm || exit 1
 		findmnt --noheadings --raw --output TARGET,FSTYPE | while read -r target type; do
-			[[ $target == "$0" || $type =~ ^(proc|devpts|autofs)$ ]] || mount -o remount,bind,ro "$target"
+			[[ $target/ == "$0"/* || $type =~ ^(proc|devpts|autofs)$ ]] || mount -o remount,bind,ro "$target"
 		done
-		cd "$0" && ulimit -v 16000000 && exec "$@"' "$at" "$@"
+		mount -n --move dev /dev || exit 1
+		ulimit -v 16000000 && exec "$@"' "$at" "$@"
 }
 
 # fails TEST SECONDS [BUILD]: does it fail, or take longer? Its first failure ends it, and whatever it has started; with BUILD, it
