@@ -355,6 +355,8 @@ bool decide_link_replaces(const struct ground *g, const struct facts *f,
 		return false;
 	if (f->exists && (f->leads_here || same_inode(&f->src, &f->old)))
 		return false;
+	if (o->attributes_only && f->exists && S_ISREG(f->old.st_mode)) /* it keeps its bytes */
+		return false;
 	return S_ISREG(f->src.st_mode) || !f->exists || !S_ISDIR(f->old.st_mode);
 }
 

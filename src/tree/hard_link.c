@@ -132,7 +132,7 @@ static int hard_link_is_made(const struct origin *o, int to, const char *as)
 /* Are names of DST left alone that have the right content? */
 static bool hard_link_leaves(const struct tree *t)
 {
-	return t->options->update || t->options->link_dest;
+	return t->options->update || t->options->link_dest || t->options->attributes_only;
 }
 
 /* Of a dry run: will one of the two names be a symlink, which a copy follows? */

@@ -25,7 +25,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define SLACK 2 /* seconds between the clock and the times of a file system */
+#define SLACK 2   /* seconds between the clock and the times of a file system */
+#define TRIES 100 /* to find the marker, or to make it, while other runs make and remove it */
 
 bool mirror_is_marker(const struct entry *e)
 {
@@ -67,8 +68,40 @@ static enum mirror_marker mirror_read_marker(struct mirror *m, int dst, const ch
 	return n == 36 && strcmp(found, boot) == 0 ? MARKER_LEFT : MARKER_DOUBTED;
 }
 
-/* The marker of an earlier run stays: what that wrote may not have been flushed either. A file
- * system without a journal can write a file before the marker: it is flushed first. */
+/* A file system without a journal can write a file before the marker: it is flushed first. Returns
+ * false if another run has made or removed it at this moment. */
+static bool mirror_make_marker(struct tree *t, const struct operand *o, int dst, const char *boot)
+{
+	struct mirror *m = &t->mirror;
+	struct stat st;
+	m->fd = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (m->fd < 0 && errno == EEXIST)
+		return false;
+	if (m->fd < 0) {
+		mirror_warn(t, "open of " MARKER, o->path, errno);
+		return true;
+	}
+	(void)!private_take_lock(m->fd, LOCK_SH, t->options->copy.cancel);
+	if (fstat(m->fd, &st) == 0 && st.st_nlink == 0) {
+		close(m->fd);
+		m->fd = -1;
+		return false;
+	}
+	m->marker = MARKER_MADE;
+	if (write(m->fd, boot, strlen(boot)) < 0) /* the next run doubts, then */
+		mirror_warn(t, "write of " MARKER, o->path, errno);
+	else if (fsync(m->fd) < 0 || io_flush_directory(dst) < 0)
+		mirror_warn(t, "fsync of " MARKER, o->path, errno);
+	return true;
+}
+
+static bool mirror_marks(const struct tree *t)
+{
+	return t->options->update == FCOPY_UPDATE_CHANGED && !t->options->copy.resume &&
+	       !t->options->dry_run;
+}
+
+/* The marker of an earlier run stays: what that wrote may not have been flushed either. */
 void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
 	struct journal_fact here;
@@ -77,27 +110,20 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	private_here(dst, &here);
-	m->marker = mirror_read_marker(m, dst, here.boot, t->options);
-	if (m->marker != MARKER_NONE || t->options->dry_run)
-		return;
-	m->fd = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (m->fd < 0) {
-		mirror_warn(t, "open of " MARKER, o->path, errno);
-		return;
+	for (int tries = 0; tries < TRIES; tries++) {
+		m->marker = mirror_read_marker(m, dst, here.boot, t->options);
+		if (m->marker != MARKER_NONE || !mirror_marks(t) ||
+		    mirror_make_marker(t, o, dst, here.boot))
+			return;
 	}
-	m->marker = MARKER_MADE;
-	(void)!private_take_lock(m->fd, LOCK_SH, t->options->copy.cancel);
-	if (write(m->fd, here.boot, strlen(here.boot)) < 0) /* the next run doubts, then */
-		mirror_warn(t, "write of " MARKER, o->path, errno);
-	else if (fsync(m->fd) < 0 || io_flush_directory(dst) < 0)
-		mirror_warn(t, "fsync of " MARKER, o->path, errno);
+	mirror_warn(t, "open of " MARKER, o->path, EEXIST);
 }
 
 /* The last of several runs removes the marker. */
 static void mirror_remove_marker(struct tree *t, const struct directory *root)
 {
 	const struct mirror *m = &t->mirror;
-	if (m->marker == MARKER_UNKNOWN || /* it could not be locked */
+	if (m->marker == MARKER_NONE || m->marker == MARKER_UNKNOWN || /* it could not be locked */
 	    (flock(m->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
 		return;
 	if (unlinkat(root->dst, MARKER, 0) < 0 && errno != ENOENT)
@@ -375,7 +401,7 @@ void mirror_end(struct tree *t, struct directory *root)
 		next = m->extras->next;
 		free(m->extras);
 	}
-	if (m->marker != MARKER_NONE && !t->options->dry_run && !tree_stopped(t))
+	if (mirror_marks(t) && !tree_stopped(t))
 		mirror_flush(t, root);
 	io_close(m->fd);
 	m->fd = -1;

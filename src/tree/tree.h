@@ -326,16 +326,16 @@ struct root {
 
 /* A set of inodes: inodes.c. */
 
-#define INODES_DEVICES 64
-
 /* Takes 24 bytes, of which half are in use, for each 64 inodes whose numbers are close together, as
  * those of new files on a local disk are; nothing while it is empty. All functions but
  * inodes_free() are thread-safe. */
 struct inodes {
 	pthread_mutex_t lock;
-	dev_t device[INODES_DEVICES];
-	unsigned devices;
-	struct table rows;
+	struct inodes_of {
+		dev_t dev;
+		struct table rows;
+	} *of; /* by device number */
+	size_t devices;
 };
 
 #define INODES_EMPTY                                                                               \

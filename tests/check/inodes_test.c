@@ -20,7 +20,7 @@ static struct stat numbered(unsigned dev, uint64_t ino)
 START_TEST(remembers)
 {
 	static const uint64_t steps[] = {1, 63, 64, 4097, (uint64_t)1 << 32, 0x9e3779b97f4a7c15u};
-	static const unsigned devices[] = {1, 2, 60};
+	static const unsigned devices[] = {1, 2, 60, 200};
 	const uint64_t step = steps[_i % 6];
 	const unsigned devs = devices[_i / 6];
 	struct inodes inodes = INODES_EMPTY, *set = &inodes;
@@ -90,7 +90,7 @@ int main(void)
 {
 	Suite *s = suite_create("inodes");
 	TCase *c = add_case(s, "inodes");
-	tcase_add_loop_test(c, remembers, 0, 18);
+	tcase_add_loop_test(c, remembers, 0, 24);
 	tcase_add_loop_test(c, table_finds_what_is_left, 0, 4);
 	return run_suite(s);
 }
