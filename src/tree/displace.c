@@ -82,8 +82,8 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	*met = there ? st.st_ino : 0;
 	*source = there && same_inode(src, &st);
-	if (there && (inodes_has(&t->claims.set[SET_BACKUPS], &st) || rivals_made(t, &named, &st) ||
-		      same_output(&t->options->copy, &st)))
+	if (there && (inodes_has(&t->claims.set[SET_BACKUPS], &st) ||
+		      rivals_made_as(t, e->dir, name, &st) || same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
@@ -236,6 +236,7 @@ int displace_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	/* Another entry may have found it right, or entered it, since decide() was asked. */
 	if (w->work.facts.exists && !rivals_claim(t, e, &w->work.facts.old))
 		return rivals_report(w, e);
+	c->claimed = w->work.facts.exists;
 	const int r = t->options->dry_run ? RESULT_UNFIT : displace_rename(w, e, c);
 	return r == RESULT_UNFIT ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
 }

@@ -56,6 +56,7 @@ uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts,
 struct cleared {
 	char name[TEMPORARY_SIZE]; /* empty: nothing */
 	bool aside;                /* `old` holds it */
+	bool claimed;              /* this entry has claimed it */
 	struct old old;
 };
 
@@ -77,6 +78,7 @@ struct displaced {
 static inline void displace_none(struct displaced *d)
 {
 	d->backup.name[0] = d->cleared.name[0] = '\0';
+	d->cleared.claimed = false;
 	d->backup.left = 0;
 	d->backup.keeps_another = false;
 }

@@ -199,7 +199,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	rivals_lock(w->tree);
 	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->share.by))
 		r = hard_link_continue(w, e, o, fail);
-	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
+	if (r == -EEXIST && rivals_have(w->tree, e))
 		r = RESULT_RIVAL;
 	if (r == -EEXIST && !facts_still_allow(&w->work.decision, e))
 		r = RESULT_TAKEN;

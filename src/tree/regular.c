@@ -116,7 +116,7 @@ static bool regular_met_rival(struct worker *w, const struct entry *e)
 	if (w->tree->root.ground.exclusive)
 		return w->file.copy.dst.met;
 	rivals_lock(w->tree);
-	bool have = rivals_have(w->tree, e->dir, e->as);
+	bool have = rivals_have(w->tree, e);
 	rivals_unlock(w->tree);
 	return have;
 }
@@ -255,7 +255,7 @@ void regular_rehearse(struct worker *w, const struct entry *e, const struct stat
 				     ? decide_changed(&w->tree->root.ground, &w->work.facts, o)
 				     : NULL;
 	if (rivals_possible(w->tree) && old && !S_ISDIR(old->st_mode) &&
-	    !rivals_claim(w->tree, e, old)) {
+	    !w->work.displaced->cleared.claimed && !rivals_claim(w->tree, e, old)) {
 		rivals_report(w, e);
 		return;
 	}

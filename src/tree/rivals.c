@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEARCHES 16 /* for the other name that leads to a file: of each directory of SRC */
+#define SEARCHES 32 /* for the other name that leads to a file: of each directory of SRC */
 
 void rivals_lock(struct tree *t)
 {
@@ -52,6 +52,155 @@ static bool rivals_are_made_as(struct tree *t, const struct directory *d, const 
 	return inodes_has(rivals_set(t, st), st) || rivals_lead_to_link(t, d, name, st);
 }
 
+/* Writes the name with each letter of ASCII in the other case. Returns whether all of it is ASCII.
+ */
+static bool rivals_swap_case(const char *name, char other[NAME_MAX + 1])
+{
+	bool all_ascii = true;
+	size_t n = 0;
+	for (const char *c = name; *c && n < NAME_MAX; c++, n++) {
+		const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+		all_ascii &= (*c & 0x80) == 0;
+		other[n] = letter ? (char)(*c ^ 0x20) : *c;
+	}
+	other[n] = '\0';
+	return all_ascii;
+}
+
+/* Does this name in the copy's directory lead to the file? */
+static bool rivals_leads(const struct entry *e, const char *name, const struct stat *st)
+{
+	struct stat now;
+	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
+}
+
+/* Can no other name of SRC lead to this file? It has one name, which DST keeps as it is, and whose
+ * letters show that DST does not ignore case. */
+static bool rivals_are_impossible(const struct entry *e, const struct stat *st)
+{
+	char other[NAME_MAX + 1];
+	return S_ISREG(st->st_mode) && st->st_nlink == 1 && rivals_swap_case(e->as, other) &&
+	       strcmp(other, e->as) != 0 && !rivals_leads(e, other, st) &&
+	       rivals_leads(e, e->as, st) && system_has(e->dir->dst, SYSTEM_NAMES);
+}
+
+static bool rivals_is_symlink(int dir, const char *name)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* The search for another name of SRC that leads to the same file. */
+struct search {
+	const struct entry *e;
+	struct stat src, dst;     /* of the entry; dst.st_nlink 0: DST has no such name */
+	unsigned count;           /* how often SRC lists the name */
+	bool unknown;             /* it was not looked for */
+	char rival[NAME_MAX + 1]; /* empty: none, or unknown */
+};
+
+/* Stats the source of a name of the same directory, and what its copy was written to: that of a
+ * file follows a symlink. Returns whether DST has the name. */
+static bool rivals_stat_both(const struct entry *e, const char *name, struct stat *src,
+			     struct stat *dst)
+{
+	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		src->st_mode = src->st_nlink = 0;
+	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
+	return fstatat(e->dir->dst, name, dst, flags) == 0;
+}
+
+/* Are they two names of one source, and of one file in DST, which lists both? Another process may
+ * have linked them: both have the right bytes. */
+static bool rivals_are_links(const struct search *s, const char *name, const struct stat *src)
+{
+	const struct entry *e = s->e;
+	return src->st_nlink > 1 && same_inode(src, &s->src) &&
+	       !rivals_is_symlink(e->dir->dst, name) && !rivals_is_symlink(e->dir->dst, e->as) &&
+	       reader_lists(e->dir->dst, e->as);
+}
+
+/* One pass over the names. The list is read again for each of the first searches. */
+static void rivals_search_names(struct search *s, bool thorough)
+{
+	const struct entry *e = s->e;
+	struct directory *d = e->dir;
+	struct stat src, dst;
+	const bool again = thorough || ++d->rivals.searches <= SEARCHES;
+	if (again) {
+		names_free(&d->rivals.sought);
+		(void)names_read(d->src, &d->rivals.sought, NULL);
+	}
+	for (size_t i = names_from(&d->rivals.sought, e->name);
+	     i < d->rivals.sought.count && strcmp(d->rivals.sought.name[i], e->name) == 0; i++)
+		s->count++;
+	s->unknown = !d->rivals.sought.name || (!again && s->count < 2);
+	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
+		const char *name = d->rivals.sought.name[i];
+		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
+		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst) ||
+		    rivals_are_links(s, name, &src))
+			continue;
+		strcpy(s->rival, name);
+		return;
+	}
+}
+
+/* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
+ * a directory are made. */
+static void rivals_search(struct tree *t, struct search *s, bool thorough)
+{
+	const struct entry *e = s->e;
+	struct stat src, now;
+	pthread_mutex_lock(&t->claims.searches);
+	for (int tries = 0; tries < 5; tries++) {
+		*s = (struct search){.e = e};
+		if (!rivals_stat_both(e, e->name, &s->src, &s->dst))
+			s->dst.st_nlink = 0;
+		rivals_search_names(s, thorough);
+		/* A file that had one name is replaced without the lock: if that was done during
+		 * the search, the rival had another inode than the entry. */
+		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||
+		    !rivals_stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
+			break;
+	}
+	pthread_mutex_unlock(&t->claims.searches);
+}
+
+/* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
+ * target may be the copy of another entry; nor is that of a file which an entry has written by
+ * another name. A name that was replaced while the source was read may have been listed twice, too;
+ * where two directories of SRC may have one copy, that is no evidence either. */
+static bool rivals_are_one(struct tree *t, const struct search *s)
+{
+	const struct entry *e = s->e;
+	if (s->rival[0] || (s->unknown && !rivals_are_impossible(e, &s->dst)) ||
+	    (s->dst.st_nlink > 0 && inodes_has(&t->claims.set[SET_REACHED], &s->dst)))
+		return false;
+	if (s->count > 1 || t->options->keep_directory_symlink)
+		return s->count > 1;
+	bool link = S_ISREG(s->src.st_mode) && rivals_is_symlink(e->dir->dst, e->as);
+	return !link && reader_lists(e->dir->dst, e->as);
+}
+
+/* Has only this entry, of its directory, the inode that its name leads to? Then the number is that
+ * of a file which another process has made since, after this run has replaced the file that had it;
+ * or the entry is listed twice, and may be copied twice. A backup would be lost by that. */
+static bool rivals_are_own(struct tree *t, const struct entry *e)
+{
+	struct search s = {.e = e};
+	if (t->options->backup || t->root.ground.single)
+		return false;
+	rivals_search(t, &s, false);
+	return s.count < 2 && rivals_are_one(t, &s);
+}
+
+/* Has another entry made what e's name leads to? */
+static bool rivals_meet(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	return rivals_are_made_as(t, e->dir, e->as, st) && !rivals_are_own(t, e);
+}
+
 /* A file with several names may be replaced under each of them. Whether this run has made it is
  * then looked up again just before the rename. */
 static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
@@ -60,7 +209,7 @@ static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struc
 	const int r = inodes_add(shared ? &t->claims.set[SET_TAKEN] : rivals_set(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
-	return shared ? !rivals_are_made_as(t, e->dir, e->as, st) : r != 0;
+	return shared ? !rivals_meet(t, e, st) : r != 0 || rivals_are_own(t, e);
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
@@ -86,20 +235,26 @@ void rivals_give_back(struct tree *t, const struct stat *st)
 
 bool rivals_made(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return rivals_possible(t) && rivals_are_made_as(t, e->dir, e->as, st);
+	return rivals_possible(t) && rivals_meet(t, e, st);
 }
 
-bool rivals_have(struct tree *t, const struct directory *d, const char *name)
+bool rivals_made_as(struct tree *t, const struct directory *d, const char *name,
+		    const struct stat *st)
+{
+	return rivals_possible(t) && rivals_are_made_as(t, d, name, st);
+}
+
+bool rivals_have(struct tree *t, const struct entry *e)
 {
 	struct stat st;
-	return rivals_possible(t) && fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       rivals_are_made_as(t, d, name, &st);
+	return rivals_possible(t) && fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       rivals_meet(t, e, &st);
 }
 
 static bool rivals_commit_meets(void *worker, const struct stat *st)
 {
 	const struct worker *w = worker;
-	return rivals_are_made_as(w->tree, w->work.entry->dir, w->work.entry->as, st);
+	return rivals_meet(w->tree, w->work.entry, st);
 }
 
 static bool rivals_is_source(const struct stat *st, void *tree)
@@ -173,28 +328,6 @@ void rivals_forget(struct directory *d)
 	names_free(&d->rivals.sought);
 }
 
-/* Writes the name with each letter of ASCII in the other case. Returns whether all of it is ASCII.
- */
-static bool rivals_swap_case(const char *name, char other[NAME_MAX + 1])
-{
-	bool all_ascii = true;
-	size_t n = 0;
-	for (const char *c = name; *c && n < NAME_MAX; c++, n++) {
-		const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
-		all_ascii &= (*c & 0x80) == 0;
-		other[n] = letter ? (char)(*c ^ 0x20) : *c;
-	}
-	other[n] = '\0';
-	return all_ascii;
-}
-
-/* Does this name in the copy's directory lead to the file? */
-static bool rivals_leads(const struct entry *e, const char *name, const struct stat *st)
-{
-	struct stat now;
-	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
-}
-
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
  * it does; of other names, and where it does, the list of the directory is read. */
 static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
@@ -204,16 +337,6 @@ static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, 
 	    (strcmp(other, e->as) == 0 || !rivals_leads(e, other, st)))
 		return false;
 	return !rivals_were_listed(e->dir, e->as) && !(is_new && reader_lists(e->dir->dst, e->as));
-}
-
-/* Can no other name of SRC lead to this file? It has one name, which DST keeps as it is, and whose
- * letters show that DST does not ignore case. */
-static bool rivals_are_impossible(const struct entry *e, const struct stat *st)
-{
-	char other[NAME_MAX + 1];
-	return S_ISREG(st->st_mode) && st->st_nlink == 1 && rivals_swap_case(e->as, other) &&
-	       strcmp(other, e->as) != 0 && !rivals_leads(e, other, st) &&
-	       rivals_leads(e, e->as, st) && system_has(e->dir->dst, SYSTEM_NAMES);
 }
 
 void rivals_expect_link(struct tree *t, const struct entry *e)
@@ -307,94 +430,6 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	return r;
 }
 
-static bool rivals_is_symlink(int dir, const char *name)
-{
-	struct stat st;
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* The search for another name of SRC that leads to the same file. */
-struct search {
-	const struct entry *e;
-	struct stat src, dst;     /* of the entry; dst.st_nlink 0: DST has no such name */
-	unsigned count;           /* how often SRC lists the name */
-	bool unknown;             /* it was not looked for */
-	char rival[NAME_MAX + 1]; /* empty: none, or unknown */
-};
-
-/* Stats the source of a name of the same directory, and what its copy was written to: that of a
- * file follows a symlink. Returns whether DST has the name. */
-static bool rivals_stat_both(const struct entry *e, const char *name, struct stat *src,
-			     struct stat *dst)
-{
-	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		src->st_mode = src->st_nlink = 0;
-	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
-	return fstatat(e->dir->dst, name, dst, flags) == 0;
-}
-
-/* One pass over the names. The list is read again for each of the first searches. */
-static void rivals_search_names(struct search *s, bool thorough)
-{
-	const struct entry *e = s->e;
-	struct directory *d = e->dir;
-	struct stat src, dst;
-	const bool again = thorough || ++d->rivals.searches <= SEARCHES;
-	if (again) {
-		names_free(&d->rivals.sought);
-		(void)names_read(d->src, &d->rivals.sought, NULL);
-	}
-	for (size_t i = names_from(&d->rivals.sought, e->name);
-	     i < d->rivals.sought.count && strcmp(d->rivals.sought.name[i], e->name) == 0; i++)
-		s->count++;
-	s->unknown = !d->rivals.sought.name || (!again && s->count < 2);
-	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
-		const char *name = d->rivals.sought.name[i];
-		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
-		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
-			continue;
-		strcpy(s->rival, name);
-		return;
-	}
-}
-
-/* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
- * a directory are made. */
-static void rivals_search(struct tree *t, struct search *s, bool thorough)
-{
-	const struct entry *e = s->e;
-	struct stat src, now;
-	pthread_mutex_lock(&t->claims.lock);
-	for (int tries = 0; tries < 5; tries++) {
-		*s = (struct search){.e = e};
-		if (!rivals_stat_both(e, e->name, &s->src, &s->dst))
-			s->dst.st_nlink = 0;
-		rivals_search_names(s, thorough);
-		/* A file that had one name is replaced without the lock: if that was done during
-		 * the search, the rival had another inode than the entry. */
-		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||
-		    !rivals_stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
-			break;
-	}
-	pthread_mutex_unlock(&t->claims.lock);
-}
-
-/* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
- * target may be the copy of another entry; nor is that of a file which an entry has written by
- * another name. A name that was replaced while the source was read may have been listed twice, too;
- * where two directories of SRC may have one copy, that is no evidence either. */
-static bool rivals_are_one(struct tree *t, const struct search *s)
-{
-	const struct entry *e = s->e;
-	if (s->rival[0] || (s->unknown && !rivals_are_impossible(e, &s->dst)) ||
-	    (s->dst.st_nlink > 0 && inodes_has(&t->claims.set[SET_REACHED], &s->dst)))
-		return false;
-	if (s->count > 1 || t->options->keep_directory_symlink)
-		return s->count > 1;
-	bool link = S_ISREG(s->src.st_mode) && rivals_is_symlink(e->dir->dst, e->as);
-	return !link && reader_lists(e->dir->dst, e->as);
-}
-
 /* Two names of one source, of which one leads to the other in DST: both have its bytes. */
 static bool rivals_have_one_source(const struct search *s)
 {
@@ -411,7 +446,7 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	struct stat st;
 	if (!rivals_possible(t) || fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	if (rivals_are_made_as(t, e->dir, e->as, &st))
+	if (rivals_meet(t, e, &st))
 		return true;
 	if (!rivals_differ_in_case(e, &st, false))
 		return false;
@@ -461,7 +496,7 @@ int rivals_report(struct worker *w, const struct entry *e)
 	struct search s = {.e = e};
 	if (!w->tree->root.ground.single) {
 		rivals_search(w->tree, &s, false);
-		if (rivals_are_one(w->tree, &s) || rivals_have_one_source(&s))
+		if ((s.count > 1 && rivals_are_one(w->tree, &s)) || rivals_have_one_source(&s))
 			return rivals_leave(w);
 	}
 	return rivals_report_found(w, &s);

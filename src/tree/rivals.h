@@ -23,10 +23,12 @@ static inline bool rivals_possible(const struct tree *t)
 void rivals_lock(struct tree *);
 void rivals_unlock(struct tree *);
 
-/* Is what `name` in the copy's directory leads to made by this run? A symlink is not followed. */
-bool rivals_have(struct tree *, const struct directory *, const char *name);
-/* Has this run made what the entry leads to, which has this stat? */
+/* Has this run made what the entry leads to, for another entry? A symlink is not followed. */
+bool rivals_have(struct tree *, const struct entry *);
+/* The same for what has this stat. */
 bool rivals_made(struct tree *, const struct entry *, const struct stat *);
+/* Has this run made, or replaced, what this name of the copy's directory leads to? */
+bool rivals_made_as(struct tree *, const struct directory *, const char *name, const struct stat *);
 /* Claims what it leads to, so that no other entry may replace it. st: of that; NULL: it is looked
  * up. Returns whether no other entry has it; true also if there is no such name, or if rivals are
  * impossible. */

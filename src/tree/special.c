@@ -144,7 +144,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, st, false, fail);
 	if (r == -EEXIST && (w->work.decision.exact || facts_are_old(&w->work)) &&
-	    rivals_have(t, e->dir, e->as))
+	    rivals_have(t, e))
 		return RESULT_RIVAL;
 	if (r == -EEXIST && (facts_are_old(&w->work) || !facts_still_allow(&w->work.decision, e)))
 		return RESULT_TAKEN;
@@ -239,7 +239,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	entry_path(e, true, target, sizeof(target));
 	rivals_lock(w->tree);
 	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
-			   rivals_have(w->tree, e->dir, e->as);
+			   rivals_have(w->tree, e);
 	int r = rival ? RESULT_RIVAL : aside_make(w, e, &m, replace, &fail);
 	if (r == 0)
 		(void)rivals_claim(w->tree, e, NULL); /* it is new */

@@ -100,7 +100,7 @@ struct directory_rivals {
 	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list
 	    sought;        /* what src listed when another name of a copy was sought last ... */
-	unsigned searches; /* ... and how often that was done; under claims.lock */
+	unsigned searches; /* ... and how often that was done; under claims.searches */
 };
 
 /* A directory that is being copied. Its descriptors are open from opened_use() to opened_unuse();
@@ -334,7 +334,7 @@ struct inodes {
 	struct inodes_of {
 		dev_t dev;
 		struct table rows;
-	} *of; /* by device number */
+	} * of; /* by device number */
 	size_t devices;
 };
 
@@ -363,13 +363,15 @@ enum set {
 /* Of rivals.c and displace.c. An inode stays in its set until the tree ends, unless its entry is
  * removed, or gets its name back: the numbers of directories are used again. */
 struct claims {
-	pthread_mutex_t lock; /* rivals_lock() */
+	pthread_mutex_t lock;     /* rivals_lock() */
+	pthread_mutex_t searches; /* of rivals.c: one at a time; taken last */
 	struct inodes set[SETS];
 };
 
 #define CLAIMS_EMPTY                                                                               \
 	{                                                                                          \
-		.lock = PTHREAD_MUTEX_INITIALIZER, .set = { [0 ... SETS - 1] = INODES_EMPTY }      \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .searches = PTHREAD_MUTEX_INITIALIZER,          \
+		.set = { [0 ... SETS - 1] = INODES_EMPTY }                                         \
 	}
 
 void claims_free(struct claims *);

@@ -208,12 +208,14 @@ START_TEST(a_link_to_a_copy_replaces_what_a_copy_would)
 				const bool itself = f.exists &&
 						    (is_one_inode(&f.src, &f.old) || f.leads_here);
 				const bool directory = _i == DIRECTORY_ && sources[i] != FILE_;
+				const bool keeps = o.attributes_only && f.exists &&
+						   S_ISREG(f.old.st_mode);
 				set_label("%u over %s, facts %#x, options %#x", sources[i],
 					  dst_names[_i], known, bits);
-				check(
-				    decide_link_replaces(&g, &f, &o) ==
-					!(itself || directory || g.exclusive || o.copy.no_clobber),
-				    "replaces");
+				check(decide_link_replaces(&g, &f, &o) ==
+					  !(itself || directory || keeps || g.exclusive ||
+					    o.copy.no_clobber),
+				      "replaces");
 				struct decision d = {.act = ACT_MAKE};
 				const bool symlink = _i == TO_FILE || _i == DANGLING ||
 						     _i == TO_SRC ||

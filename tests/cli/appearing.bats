@@ -217,3 +217,100 @@ C
 		[ -p d/fifo ]
 	done
 }
+
+# first_and_last: sets first and last to the order in which fcopy -j1 copies s/a and s/b.
+first_and_last() {
+	last=$("$FCOPY" -v -j 1 -rT s probe 2>&1 | sed -n 's,^s/\([ab]\) ->.*,\1,p' | tail -n 1)
+	first=$(tr ab ba <<<"$last")
+	rm -rf probe
+}
+
+# The inode of an old file, which one entry replaces, has the name of another entry when its turn comes.
+@test "another process links the old file of one entry to the name of another one: both are copied" {
+	need_strace
+	mkdir s
+	local options first last call
+	for call in a b; do echo "new $call" >s/$call; done
+	touch -d 2020-01-01 s/*
+	first_and_last
+	for options in -aT "-aT -u" --mirror -rT "-aT -b" "-aT --inplace"; do
+		call=renameat,renameat2
+		[[ $options != *inplace ]] || call=pwrite64
+		rm -rf d trace
+		mkdir d
+		echo old >d/"$first"
+		touch -d 2010-01-01 d/"$first"
+		# shellcheck disable=SC2086
+		strace -D -f -qq -o trace -e trace=$call -e inject=$call:delay_enter=1500000:when=1 "$FCOPY" -q -j 1 $options s d 2>err &
+		pid=$!
+		sleep 0.7
+		ln d/"$first" d/"$last"
+		status=0
+		wait $pid || status=$?
+		holds "new $first" d/"$first" || { echo "$options"; return 1; }
+		# In place, both names are one file, which two entries would write to.
+		[ "$status" = 0 ] || [[ $options == *inplace ]] || { cat err; return 1; }
+		[ "$status" = 1 ] || holds "new $last" d/"$last" || { echo "$options: exit $status"; return 1; }
+	done
+}
+
+@test "another process renames a copied directory to the name of the next one: that is copied, too" {
+	need_strace
+	mkdir -p s/a s/b
+	echo 1 >s/a/f
+	echo 2 >s/b/f
+	local first last
+	last=$("$FCOPY" -v -j 1 -rT s probe 2>&1 | sed -n 's,^s/\([ab]\)/f ->.*,\1,p' | tail -n 1)
+	first=$(tr ab ba <<<"$last")
+	mkdir -p d/"$first"
+	strace -D -f -qq -o trace -P "$last" -e trace=openat -e inject=openat:delay_enter=1500000:when=1 "$FCOPY" -q -j 1 -aT s d 2>err &
+	pid=$!
+	await [ -s d/"$first"/f ]
+	sleep 0.3
+	mv d/"$first" d/"$last"
+	wait $pid || { cat err; return 1; }
+	cmp s/"$last"/f d/"$last"/f
+}
+
+# The numbers of files that one of them has replaced are soon those of files that the other one makes.
+@test "two -u to one DST at once: the newest files are there after the run that has them" {
+	mkdir s1 s2
+	local i n
+	for i in {1..50}; do
+		echo "one $i" >s1/$i
+		echo "two $i" >s2/$i
+	done
+	touch -d 2020-01-02 s1/*
+	touch -d 2020-01-01 s2/*
+	for n in {1..10}; do
+		rm -rf d
+		mkdir d
+		for i in {1..50}; do echo old >d/$i; done
+		touch -d 2010-01-01 d/*
+		"$FCOPY" -aT -u s1 d &
+		expect 0 -aT -u s2 d
+		wait $! || return 1
+		diff -r s1 d
+	done
+}
+
+@test "two copies of one SRC with hard links to one DST at once: both succeed" {
+	mkdir s
+	local i n options
+	for i in {1..12}; do
+		echo "new $i" >s/$i
+		ln s/$i s/$i.L
+	done
+	for options in -aT --mirror; do
+		for n in {1..5}; do
+			rm -rf d
+			mkdir d
+			for i in {1..12}; do echo old >d/$i; done
+			touch -d 2010-01-01 d/*
+			"$FCOPY" -q $options s d &
+			expect 0 -q $options s d
+			wait $! || return 1
+			diff -r s d
+		done
+	done
+}

@@ -148,6 +148,31 @@ load helper
 		--attributes-only --fsync s/f b
 }
 
+# cp gives such a name a link to a new, empty file.
+@test "--attributes-only: a file that exists keeps its bytes, and becomes no link to a new name" {
+	mkdir s d
+	echo new >s/a
+	ln s/a s/b
+	ln s/a s/c
+	local name
+	for name in a b c; do
+		rm -f d/*
+		echo bytes >d/$name
+		expect 0 -aT -j 1 --attributes-only s d
+		holds bytes d/$name
+		[ "$(ls d | wc -l)" = 3 ]
+		[ "$(find d -empty -links 2 | wc -l)" = 2 ] || [ "$(find d -size 6c -links 3 | wc -l)" = 3 ]
+	done
+	# Names that are one file stay that, without a warning.
+	rm d/*
+	echo bytes >d/a
+	ln d/a d/b
+	ln d/a d/c
+	expect 0 -aT -j 1 --attributes-only s d
+	[ -z "$stderr" ]
+	[ "$(find d -size 6c -links 3 | wc -l)" = 3 ]
+}
+
 @test "--strip-trailing-slashes; --copy-contents is the default without -r" {
 	mkdir d
 	ln -s d l

@@ -131,3 +131,22 @@ foretells() {
 	expect 0 --json=lines --mirror x y
 	grep '"dst": "y", .*"action": "repaired"' <<<"$output"
 }
+
+@test "a dry run of a mirror that writes in place: what has another type in DST becomes a file" {
+	mkdir s d
+	echo 1 >s/a
+	echo 2 >s/p
+	echo 3 >s/q
+	local options
+	for options in "--mirror --inplace" "--mirror --inplace=auto" --mirror; do
+		rm -rf d/*
+		ln -s x d/a
+		mkfifo d/p
+		mkdir d/q
+		# shellcheck disable=SC2086
+		expect 0 --dry-run $options s d
+		# shellcheck disable=SC2086
+		expect 0 $options s d
+		diff -r s d
+	done
+}

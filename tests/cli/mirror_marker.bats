@@ -116,3 +116,44 @@ load mirror
 	in_trace 'flock\(.*fcopy-mirror.*LOCK_SH'
 	absent d/.fcopy-mirror
 }
+
+@test "two mirrors of one DST that begin at the same moment: both have the marker, and flush" {
+	need_strace
+	mkdir s d
+	random s/big 3000000
+	echo old >d/old
+	# The first one has looked for the marker, and waits before it makes it.
+	strace -f -qq -o trace -P .fcopy-mirror -e trace=openat -e inject=openat:delay_enter=1500000:when=2 \
+		"$FCOPY" -q --mirror -j 1 --limit-rate=1M s d 2>err &
+	local first=$!
+	await grep -qs ENOENT trace
+	"$FCOPY" -q --mirror -j 1 --limit-rate=1M s d &
+	local second=$!
+	await [ -s d/.fcopy-mirror ]
+	wait $second
+	await [ "$(grep -c openat trace)" -ge 3 ]
+	if kill -0 $first 2>/dev/null; then [ -f d/.fcopy-mirror ]; fi
+	wait $first
+	[ ! -s err ] || { cat err && return 1; }
+	in_trace EEXIST
+	absent d/.fcopy-mirror
+	diff -r s d
+}
+
+@test "a mirror that cannot make its marker says so, and flushes" {
+	need_strace
+	mkdir s d
+	local n
+	echo first >s/f
+	expect 0 -q --mirror s d
+	echo second >s/f
+	traced 0 openat -q --mirror -j 1 s d
+	n=$(grep 'openat(' trace | grep -n 'fcopy-mirror.*O_EXCL' | cut -d: -f1)
+	echo the third >s/f
+	run -0 --separate-stderr strace -f -qq -o trace -e trace=openat,syncfs -e "inject=openat:error=EROFS:when=$n" \
+		"$FCOPY" --mirror -j 1 s d
+	injected
+	mentions ".fcopy-mirror: Read-only file system"
+	in_trace 'syncfs(.*= 0'
+	cmp s/f d/f
+}

@@ -101,3 +101,27 @@ setup_system() {
 	[ "$status" != 9 ] || skip "no root directory of our own"
 	demand 0
 }
+
+@test "more than 64 file systems in DST, whose files have the same inode numbers: all entries are copied" {
+	mkdir -p s/{1..70}/sub d/{1..70}
+	local i options
+	for i in {1..70}; do
+		echo "new $i" >s/$i/f
+		echo "new $i" >s/$i/sub/g
+	done
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'for options in -aT --mirror; do
+			for i in {1..70}; do
+				mount -t tmpfs none d/$i || exit 77
+				mkdir d/$i/sub
+				echo old | tee d/$i/f >d/$i/sub/g
+			done
+			[ "$(stat -c %i d/1/f)" = "$(stat -c %i d/70/f)" ]
+			timeout 60 "$FCOPY" -q $options s d
+			diff -r s d
+			umount d/*
+		done'
+	[ "$status" != 77 ] || skip "no tmpfs can be mounted here"
+	demand 0
+}
