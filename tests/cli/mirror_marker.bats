@@ -131,7 +131,7 @@ load mirror
 	local second=$!
 	await [ -s d/.fcopy-mirror ]
 	wait $second
-	await [ "$(grep -c openat trace)" -ge 3 ]
+	await grep -q EEXIST trace
 	if kill -0 $first 2>/dev/null; then [ -f d/.fcopy-mirror ]; fi
 	wait $first
 	[ ! -s err ] || { cat err && return 1; }
@@ -154,6 +154,6 @@ load mirror
 		"$FCOPY" --mirror -j 1 s d
 	injected
 	mentions ".fcopy-mirror: Read-only file system"
-	in_trace 'syncfs(.*= 0'
+	in_trace 'syncfs\(.*= 0'
 	cmp s/f d/f
 }
