@@ -206,6 +206,7 @@ static void tree_copy_sources(struct tree *t, const char *dst)
 	const size_t n = t->operands->count;
 	struct fcopy_tree_report before;
 	size_t done = 0, last = n;
+	bool some = false;
 	while (last > 1 && t->operands->src[last - 1].covered)
 		last--;
 	report->committed = true;
@@ -219,9 +220,11 @@ static void tree_copy_sources(struct tree *t, const char *dst)
 			tree_copy_operand_timed(t, &t->operands->src[done]);
 		tuning_begin_operand(t);
 		report->committed &= t->root.committed;
+		some |= t->root.committed;
 		report_operand_end(t, done, &before);
 	}
 	report->committed &= done == n;
+	report->error.unsuitable &= !some; /* an empty directory that exists is in no count */
 	struct failure fail;
 	bool flushes = t->singles.flush_due && !t->options->dry_run &&
 		       (report->committed || !tree_stopped(t));

@@ -150,3 +150,14 @@ foretells() {
 		diff -r s d
 	done
 }
+
+@test "a dry run of several SRC: those that are refused do not make the status that of all" {
+	mkdir -p s/empty d/empty
+	local options
+	for options in -r -a "-l -r" "-r --dry-run" "-l -r --dry-run"; do
+		# shellcheck disable=SC2086
+		expect 1 $options s/empty s/none d
+		# shellcheck disable=SC2086
+		expect 2 $options s/none s/nope d
+	done
+}
