@@ -43,8 +43,8 @@ int copy_check_size(struct copy *c, uint64_t bytes)
 	if (!is_short && (o->expected_size == 0 || o->expected_size == bytes))
 		return 0;
 	if (too_long) /* the copy stopped there */
-		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
-			 (uintmax_t)wanted);
+		snprintf(r->detail, sizeof(r->detail), "has more than %ju byte%s",
+			 (uintmax_t)wanted, wanted == 1 ? "" : "s");
 	else
 		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)bytes,
 			 (uintmax_t)wanted);

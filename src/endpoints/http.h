@@ -39,8 +39,9 @@ struct http_request {
 	bool expects;                  /* the client waits for 100 before it sends the body */
 	uint64_t length; /* of the body, if content_length.at is set; at most INT64_MAX */
 	/* Headers, without the blanks around them. */
-	struct http_text host, content_length, content_range, transfer_encoding, expect, range,
-	    if_range, if_match, if_none_match, if_modified_since, if_unmodified_since;
+	struct http_text host, content_length, content_range, content_type, transfer_encoding,
+	    expect, range, if_range, if_match, if_none_match, if_modified_since,
+	    if_unmodified_since;
 };
 
 /* The length of the head at the start of text, with the empty line that ends it; 0: text does not

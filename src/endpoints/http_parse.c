@@ -140,6 +140,7 @@ static struct http_text *find_header(struct http_request *r, struct http_text na
 	} headers[] = {{"Host", &r->host},
 		       {"Content-Length", &r->content_length},
 		       {"Content-Range", &r->content_range},
+		       {"Content-Type", &r->content_type},
 		       {"Transfer-Encoding", &r->transfer_encoding},
 		       {"Expect", &r->expect},
 		       {"Range", &r->range},

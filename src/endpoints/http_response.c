@@ -99,6 +99,7 @@ static const char *phrase(int status)
 	case 412: return "Precondition Failed";
 	case 413: return "Content Too Large";
 	case 414: return "URI Too Long";
+	case 415: return "Unsupported Media Type";
 	case 416: return "Range Not Satisfiable";
 	case 417: return "Expectation Failed";
 	case 431: return "Request Header Fields Too Large";

@@ -36,6 +36,14 @@ static bool is_conditional(const struct http_request *r)
 	return r->if_match.at || r->if_none_match.at || r->if_unmodified_since.at;
 }
 
+/* A form has the file between other lines, which would become part of it. */
+static bool is_form(const struct http_request *r)
+{
+	const char form[] = "multipart/";
+	return r->content_type.length >= sizeof(form) - 1 &&
+	       strncasecmp(r->content_type.at, form, sizeof(form) - 1) == 0;
+}
+
 /* The status with which the request is refused, or 0. *why: what to do, or the reason; NULL: the
  * status says it. */
 static int check_upload(const struct http_request *r, const char **why)
@@ -52,6 +60,10 @@ static int check_upload(const struct http_request *r, const char **why)
 	if (r->chunked) {
 		*why = "the length must be known before the body";
 		return 501;
+	}
+	if (is_form(r)) {
+		*why = "a form is more than the file: curl -fT FILE URL";
+		return 415;
 	}
 	if (is_conditional(r)) {
 		*why = "an upload with a condition is not supported";

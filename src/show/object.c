@@ -187,7 +187,7 @@ static void report_json(const struct summary *o, const struct errors *warnings,
 	json_path(&j, "src", o->cli->src);
 	json_path(&j, "dst", r->dst[0] && o->cli->source_count < 2 ? r->dst : o->cli->dst);
 	json_string(&j, "mode", mode ? mode->name : fcopy_modes()->name);
-	json_bool(&j, "done", r->error.err == 0 && !o->cli->declined);
+	json_bool(&j, "done", r->error.err == 0 && !o->cli->declined && r->http.status < 300);
 	json_bool(&j, "dry_run", o->cli->tree.dry_run);
 	json_integer(&j, "bytes", r->bytes);
 	json_integer(&j, "data", r->data);

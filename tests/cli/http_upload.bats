@@ -39,7 +39,7 @@ load http
 	cmp a b
 }
 
-@test "http: a part of a file does not become the file, and a condition is not ignored" {
+@test "http: a part of a file or a form does not become the file, and a condition is not ignored" {
 	seq 100000 >a
 	echo old >b
 	serve http-listen:0 b
@@ -47,6 +47,7 @@ load http
 	is_refused 400 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Range: bytes 0-2/*\r\n\r\nabc'
 	is_refused 400 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Range: bytes 0-2/9\r\n\r\nabc'
 	[ "$(status_of -H 'If-None-Match: *' -T a "$(url)")" = 501 ]
+	[ "$(status_of -F file=@a "$(url)")" = 415 ]
 	[ "$(status_of -H 'If-Match: "x"' -T a "$(url)")" = 501 ]
 	[ "$(cat b)" = old ]
 	[ "$(status_of -C - -T a "$(url)")" = 204 ] # from the first byte to the last

@@ -200,6 +200,7 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	local group
 	group=$(sed -n 's/^0:://p' /proc/self/cgroup)
 	[ -n "$group" ] || skip "no cgroup version 2"
+	unshare --mount true 2>/dev/null || skip "no mount namespace of our own"
 	random a 20000001
 	cat >limited <<-'END'
 		set -e
@@ -235,6 +236,7 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	local group
 	group=$(sed -n 's/^0:://p' /proc/self/cgroup)
 	[ -n "$group" ] || skip "no cgroup version 2"
+	unshare --mount true 2>/dev/null || skip "no mount namespace of our own"
 	random a 70000001
 	cat >limited <<-'END'
 		set -e

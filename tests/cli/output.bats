@@ -187,7 +187,8 @@ on_small() {
 	random a 30M
 	truncate -s 30M sparse
 	export FCOPY
-	private_mounts 'mount -o loop image m; "$FCOPY" sparse m/s || exit; "$FCOPY" a m/a'
+	private_mounts 'mount -o loop image m || exit 77; "$FCOPY" sparse m/s || exit; "$FCOPY" a m/a'
+	[ "$status" != 77 ] || skip "no loop device here"
 	demand 1
 	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/a\ needs\ 30\ MiB,\ but\ only\ [0-9]+\ MiB\ are\ free$ ]] || { echo "$stderr"; return 1; }
 	mentions "No space left on device (the copy needs 30 MiB, "

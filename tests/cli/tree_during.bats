@@ -66,7 +66,7 @@ slow() {
 }
 
 has_started() {
-	[ -n "$(find . -path '*.fcopy-*' -type f ! -name journal -size +0)" ]
+	[ -n "$(find . -path '*.fcopy-*' -type f ! -name journal ! -name lock -size +0)" ]
 }
 
 @test "SIGINT, SIGTERM and SIGHUP remove the new tree, and end the program" {
