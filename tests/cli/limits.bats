@@ -94,6 +94,17 @@ limited() {
 	[ $refused -ge 5 ]
 }
 
+@test "a soft limit of descriptors is raised to the hard one" {
+	mkdir -p s/{1..20}/d
+	local i
+	for i in {1..20}; do echo "$i" >s/$i/d/f; done
+	limited 6 -aT s d
+	demand 1
+	rm -rf d
+	run -0 --separate-stderr bash -c 'ulimit -Sn 6 && exec "$0" -aT s d' "$FCOPY"
+	diff -r s d
+}
+
 @test "too few descriptors for a mode: no next engine is promised, where there is none" {
 	random a 100000
 	limited 5 -v a b direct
