@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEARCHES 32 /* for the other name that leads to a file: of each directory of SRC */
+#define SEARCHED 20000 /* names of each directory of SRC that searches look at */
 
 void rivals_lock(struct tree *t)
 {
@@ -120,16 +120,18 @@ static bool rivals_are_links(const struct search *s, const char *name, const str
 	       reader_lists(e->dir->dst, e->as);
 }
 
-/* One pass over the names. The list is read again for each of the first searches. */
+/* One pass over the names. The list is read again for each search, until many names were looked at.
+ */
 static void rivals_search_names(struct search *s, bool thorough)
 {
 	const struct entry *e = s->e;
 	struct directory *d = e->dir;
 	struct stat src, dst;
-	const bool again = thorough || ++d->rivals.searches <= SEARCHES;
+	const bool again = thorough || d->rivals.searched < SEARCHED;
 	if (again) {
 		names_free(&d->rivals.sought);
 		(void)names_read(d->src, &d->rivals.sought, NULL);
+		d->rivals.searched += d->rivals.sought.count + 1;
 	}
 	for (size_t i = names_from(&d->rivals.sought, e->name);
 	     i < d->rivals.sought.count && strcmp(d->rivals.sought.name[i], e->name) == 0; i++)
@@ -183,13 +185,14 @@ static bool rivals_are_one(struct tree *t, const struct search *s)
 	return !link && reader_lists(e->dir->dst, e->as);
 }
 
-/* Has only this entry, of its directory, the inode that its name leads to? Then the number is that
- * of a file which another process has made since, after this run has replaced the file that had it;
- * or the entry is listed twice, and may be copied twice. A backup would be lost by that. */
-static bool rivals_are_own(struct tree *t, const struct entry *e)
+/* Does only this entry of its directory lead to the inode, which is in a set? Then another process
+ * has given the number, or the file, this name; or the entry is listed twice, and may be copied
+ * twice. Not so a directory: it may be that of another entry, moved, or bound to a second place.
+ * Nor with backups: the second one would replace the first one. */
+static bool rivals_are_own(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	struct search s = {.e = e};
-	if (t->options->backup || t->root.ground.single)
+	if (S_ISDIR(st->st_mode) || t->options->backup || t->root.ground.single)
 		return false;
 	rivals_search(t, &s, false);
 	return s.count < 2 && rivals_are_one(t, &s);
@@ -198,7 +201,7 @@ static bool rivals_are_own(struct tree *t, const struct entry *e)
 /* Has another entry made what e's name leads to? */
 static bool rivals_meet(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return rivals_are_made_as(t, e->dir, e->as, st) && !rivals_are_own(t, e);
+	return rivals_are_made_as(t, e->dir, e->as, st) && !rivals_are_own(t, e, st);
 }
 
 /* A file with several names may be replaced under each of them. Whether this run has made it is
@@ -209,7 +212,7 @@ static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struc
 	const int r = inodes_add(shared ? &t->claims.set[SET_TAKEN] : rivals_set(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
-	return shared ? !rivals_meet(t, e, st) : r != 0 || rivals_are_own(t, e);
+	return shared ? !rivals_meet(t, e, st) : r != 0 || rivals_are_own(t, e, st);
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)

@@ -99,8 +99,8 @@ struct opened_directory {
 struct directory_rivals {
 	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list
-	    sought;        /* what src listed when another name of a copy was sought last ... */
-	unsigned searches; /* ... and how often that was done; under claims.searches */
+	    sought;      /* what src listed when another name of a copy was sought last ... */
+	size_t searched; /* ... and how many names were looked at for that; under claims.searches */
 };
 
 /* A directory that is being copied. Its descriptors are open from opened_use() to opened_unuse();

@@ -125,3 +125,22 @@ setup_system() {
 	[ "$status" != 77 ] || skip "no tmpfs can be mounted here"
 	demand 0
 }
+
+@test "a directory of DST that is bound to a second place: one copy of it, and a failure" {
+	mkdir -p s/a/x s/b/y d/a/x d/b/y
+	echo one >s/a/x/f
+	echo two >s/b/y/g
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount --bind d/a/x d/b/y || exit 77
+		for options in -aT --mirror; do
+			s=0
+			timeout 60 "$FCOPY" -q -j 1 $options s d 2>err || s=$?
+			[ $s = 1 ]
+			grep -q "is already the copy of another entry" err
+			[ "$(cat d/a/x/*)" = one ] || [ "$(cat d/a/x/*)" = two ]
+			rm d/a/x/*
+		done'
+	[ "$status" != 77 ] || skip "no bind mounts here"
+	demand 0
+}
