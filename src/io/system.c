@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -104,6 +106,12 @@ bool system_type_has(unsigned type, enum system_property property)
 bool system_has(int fd, enum system_property property)
 {
 	return system_type_has(system_type(fd), property);
+}
+
+bool system_folds(int dir)
+{
+	int flags = 0;
+	return ioctl(dir, FS_IOC_GETFLAGS, &flags) == 0 ? flags & FS_CASEFOLD_FL : errno == EBADF;
 }
 
 bool system_numbers_last(int fd)

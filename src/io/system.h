@@ -35,6 +35,9 @@ enum system_property {
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */
 unsigned system_type(int fd);
 bool system_type_has(unsigned type, enum system_property);
+/* Does the directory ignore the case of names (casefold of ext4, f2fs, tmpfs)? True also if that is
+ * unknown. */
+bool system_folds(int dir);
 bool system_has(int fd, enum system_property);
 /* Is the open directory the root of a mount? 1; 0: no, as a subvolume of btrfs, which has another
  * device than the directory above it; -1: the kernel does not say. */

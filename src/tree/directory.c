@@ -222,7 +222,7 @@ static int directory_flush_below(struct tree *t, struct directory *d, struct fai
 {
 	if (t->root.ground.flush == FLUSH_EACH)
 		return fail_if(fail, io_flush_directory(d->dst), "fsync");
-	if (!t->root.ground.foreign || !(t->options->copy.fsync || t->mirror.marker != MARKER_NONE))
+	if (!t->root.ground.foreign || !(t->options->copy.fsync || mirror_marks(t)))
 		return 0;
 	return directory_flush_mount(t, d, fail);
 }

@@ -13,6 +13,8 @@
 #include "tree.h"
 
 /* Before the first entry of the operand that is merged into the open directory dst. */
+/* Does it have a marker, and is it flushed at its end? */
+bool mirror_marks(const struct tree *);
 void mirror_begin(struct tree *, const struct operand *, int dst);
 /* Notes what a directory of DST has and its source lacks, when all of its entries are copied. */
 void mirror_collect(struct worker *, struct directory *);

@@ -95,7 +95,7 @@ static bool mirror_make_marker(struct tree *t, const struct operand *o, int dst,
 	return true;
 }
 
-static bool mirror_marks(const struct tree *t)
+bool mirror_marks(const struct tree *t)
 {
 	return t->options->update == FCOPY_UPDATE_CHANGED && !t->options->copy.resume &&
 	       !t->options->dry_run;

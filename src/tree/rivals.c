@@ -74,14 +74,16 @@ static bool rivals_leads(const struct entry *e, const char *name, const struct s
 	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
 }
 
-/* Can no other name of SRC lead to this file? It has one name, which DST keeps as it is, and whose
- * letters show that DST does not ignore case. */
+/* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
+ * not ignore case. */
 static bool rivals_are_impossible(const struct entry *e, const struct stat *st)
 {
 	char other[NAME_MAX + 1];
-	return S_ISREG(st->st_mode) && st->st_nlink == 1 && rivals_swap_case(e->as, other) &&
-	       strcmp(other, e->as) != 0 && !rivals_leads(e, other, st) &&
-	       rivals_leads(e, e->as, st) && system_has(e->dir->dst, SYSTEM_NAMES);
+	if (S_ISDIR(st->st_mode) || !rivals_leads(e, e->as, st) ||
+	    !system_has(e->dir->dst, SYSTEM_NAMES) || system_folds(e->dir->dst))
+		return false;
+	(void)rivals_swap_case(e->as, other);
+	return strcmp(other, e->as) == 0 || !rivals_leads(e, other, st);
 }
 
 static bool rivals_is_symlink(int dir, const char *name)
@@ -110,16 +112,6 @@ static bool rivals_stat_both(const struct entry *e, const char *name, struct sta
 	return fstatat(e->dir->dst, name, dst, flags) == 0;
 }
 
-/* Are they two names of one source, and of one file in DST, which lists both? Another process may
- * have linked them: both have the right bytes. */
-static bool rivals_are_links(const struct search *s, const char *name, const struct stat *src)
-{
-	const struct entry *e = s->e;
-	return src->st_nlink > 1 && same_inode(src, &s->src) &&
-	       !rivals_is_symlink(e->dir->dst, name) && !rivals_is_symlink(e->dir->dst, e->as) &&
-	       reader_lists(e->dir->dst, e->as);
-}
-
 /* One pass over the names. The list is read again for each search, until many names were looked at.
  */
 static void rivals_search_names(struct search *s, bool thorough)
@@ -140,8 +132,7 @@ static void rivals_search_names(struct search *s, bool thorough)
 	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
 		const char *name = d->rivals.sought.name[i];
 		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
-		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst) ||
-		    rivals_are_links(s, name, &src))
+		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
 			continue;
 		strcpy(s->rival, name);
 		return;
@@ -187,13 +178,18 @@ static bool rivals_are_one(struct tree *t, const struct search *s)
 
 /* Does only this entry of its directory lead to the inode, which is in a set? Then another process
  * has given the number, or the file, this name; or the entry is listed twice, and may be copied
- * twice. Not so a directory: it may be that of another entry, moved, or bound to a second place.
- * Nor with backups: the second one would replace the first one. */
+ * twice. Not so a directory, nor a file that is written in place: it may be that of an entry of
+ * another directory, moved, or bound to a second place. Nor with backups: the second one would
+ * replace the first one. */
 static bool rivals_are_own(struct tree *t, const struct entry *e, const struct stat *st)
 {
+	const struct fcopy_tree_options *o = t->options;
 	struct search s = {.e = e};
-	if (S_ISDIR(st->st_mode) || t->options->backup || t->root.ground.single)
+	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink ||
+	    in_place_possible(&o->copy) || t->root.ground.single)
 		return false;
+	if (rivals_are_impossible(e, st))
+		return true;
 	rivals_search(t, &s, false);
 	return s.count < 2 && rivals_are_one(t, &s);
 }

@@ -38,7 +38,7 @@ static int tree_copy_directory(struct tree *t, struct operand *src, const struct
 static bool tree_was_made(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct stat st;
-	const bool links = t->links && src->place.st.st_nlink > 1;
+	const bool links = t->links && src->place.st.st_nlink > 1 && src->kind != OPERAND_DIRECTORY;
 	return tree_has_several(t) && !t->options->copy.no_clobber &&
 	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       !(links && st.st_nlink > 1) && inodes_has(&t->claims.set[SET_MADE], &st);

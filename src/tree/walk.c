@@ -8,6 +8,7 @@
 #include "io/io.h"
 #include "pool.h"
 #include "report.h"
+#include "rivals.h"
 #include "root.h"
 #include "source/filter.h"
 #include "source/reader.h"
@@ -410,10 +411,14 @@ void root_walk(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	const bool merges = r->dst >= 0 && !root_is_new(r);
+	struct stat st;
 	if (merges && t->options->update == FCOPY_UPDATE_CHANGED) /* the marker */
 		admit_changes(t, d);
 	if (merges)
 		mirror_begin(t, r->to, r->dst);
+	/* It may be bound to a place below itself. Of several SRC, one may be below another one. */
+	if (merges && !tree_has_several(t) && fstat(r->dst, &st) == 0)
+		(void)rivals_claim(t, &ENTRY(d, ""), &st);
 	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
 			   &d->link) == 0)
 		walk_tree(t, d);

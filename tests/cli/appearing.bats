@@ -297,23 +297,26 @@ first_and_last() {
 	done
 }
 
-@test "two copies of one SRC with hard links to one DST at once: both succeed" {
+@test "two copies of one SRC with hard links, symlinks and FIFOs to one DST at once: both succeed" {
 	mkdir s
 	local i n options
-	for i in {1..12}; do
+	for i in {1..60}; do
 		echo "new $i" >s/$i
-		ln s/$i s/$i.L
+		ln s/$i s/link$i
+		ln -s $i s/symlink$i
+		mkfifo s/fifo$i
 	done
 	for options in -aT --mirror; do
 		for n in {1..5}; do
 			rm -rf d
 			mkdir d
-			for i in {1..12}; do echo old >d/$i; done
+			for i in {,symlink,fifo}{1..60}; do echo old >d/$i; done
 			touch -d 2010-01-01 d/*
 			"$FCOPY" -q $options s d &
 			expect 0 -q $options s d
 			wait $! || return 1
-			diff -r s d
+			diff -r --no-dereference --exclude='fifo*' s d
+			[ "$(find d -type p | wc -l)" = 60 ]
 		done
 	done
 }

@@ -123,15 +123,17 @@ load mirror
 	random s/big 3000000
 	echo old >d/old
 	# The first one has looked for the marker, and waits before it makes it.
-	strace -f -qq -o trace -P .fcopy-mirror -e trace=openat -e inject=openat:delay_enter=1500000:when=2 \
+	strace -f -qq -o trace -P .fcopy-mirror -e trace=openat -e inject=openat:delay_enter=3000000:when=2 \
 		"$FCOPY" -q --mirror -j 1 --limit-rate=1M s d 2>err &
 	local first=$!
 	await grep -qs ENOENT trace
 	"$FCOPY" -q --mirror -j 1 --limit-rate=1M s d &
 	local second=$!
 	await [ -s d/.fcopy-mirror ]
-	wait $second
+	kill -STOP $second
 	await grep -q EEXIST trace
+	kill -CONT $second
+	wait $second
 	if kill -0 $first 2>/dev/null; then [ -f d/.fcopy-mirror ]; fi
 	wait $first
 	[ ! -s err ] || { cat err && return 1; }

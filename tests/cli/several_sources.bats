@@ -157,3 +157,22 @@ in_every_order() {
 	expect 1 -r --parents s s/two/../one d
 	mentions "contains '..'"
 }
+
+@test "several directories whose names differ in case only, where DST ignores case: the second one is refused" {
+	mkdir -p 1/sub 2/SUB backing
+	echo one >1/sub/f
+	echo two >2/SUB/f
+	export FCOPY
+	# shellcheck disable=SC2016
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 'for options in -r -a -aj1; do
+			for old in "" m/d/sub; do
+				rm -rf m/d
+				mkdir -p m/d $old
+				s=0
+				"$FCOPY" $options 1/sub 2/SUB m/d 2>err || s=$?
+				[ $s = 1 ]
+				grep -q "m/d/SUB: is the copy of another source" err
+				[ "$(cat m/d/sub/f)" = one ]
+			done
+		done'
+}

@@ -140,6 +140,17 @@ setup_system() {
 			grep -q "is already the copy of another entry" err
 			[ "$(cat d/a/x/*)" = one ] || [ "$(cat d/a/x/*)" = two ]
 			rm d/a/x/*
+		done
+		echo top >s/f
+		mkdir s/e d/e
+		echo below >s/e/f
+		mount --bind d d/e
+		for options in -aT --mirror "-rT --inplace"; do
+			s=0
+			timeout 60 "$FCOPY" -q $options s d 2>err || s=$?
+			[ $s = 1 ]
+			grep -q "d/e: is already the copy of another entry" err
+			[ "$(cat d/f)" = top ]
 		done'
 	[ "$status" != 77 ] || skip "no bind mounts here"
 	demand 0
