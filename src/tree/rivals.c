@@ -112,6 +112,28 @@ static bool rivals_stat_both(const struct entry *e, const char *name, struct sta
 	return fstatat(e->dir->dst, name, dst, flags) == 0;
 }
 
+/* How often the list has the name. */
+static unsigned rivals_count(const struct name_list *list, const char *name)
+{
+	unsigned count = 0;
+	for (size_t i = names_from(list, name); i < list->count && strcmp(list->name[i], name) == 0;
+	     i++)
+		count++;
+	return count;
+}
+
+/* Does SRC list the entry twice? The list is read once. */
+static bool rivals_are_twice(struct tree *t, const struct entry *e)
+{
+	struct name_list *sought = &e->dir->rivals.sought;
+	pthread_mutex_lock(&t->claims.searches);
+	if (!sought->name)
+		(void)names_read(e->dir->src, sought, NULL);
+	const bool twice = rivals_count(sought, e->name) > 1;
+	pthread_mutex_unlock(&t->claims.searches);
+	return twice;
+}
+
 /* One pass over the names. The list is read again for each search, until many names were looked at.
  */
 static void rivals_search_names(struct search *s, bool thorough)
@@ -125,9 +147,7 @@ static void rivals_search_names(struct search *s, bool thorough)
 		(void)names_read(d->src, &d->rivals.sought, NULL);
 		d->rivals.searched += d->rivals.sought.count + 1;
 	}
-	for (size_t i = names_from(&d->rivals.sought, e->name);
-	     i < d->rivals.sought.count && strcmp(d->rivals.sought.name[i], e->name) == 0; i++)
-		s->count++;
+	s->count = rivals_count(&d->rivals.sought, e->name);
 	s->unknown = !d->rivals.sought.name || (!again && s->count < 2);
 	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
 		const char *name = d->rivals.sought.name[i];
@@ -186,10 +206,11 @@ static bool rivals_are_own(struct tree *t, const struct entry *e, const struct s
 	const struct fcopy_tree_options *o = t->options;
 	struct search s = {.e = e};
 	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink ||
-	    in_place_possible(&o->copy) || t->root.ground.single)
+	    in_place_possible(&o->copy) || t->root.ground.single ||
+	    inodes_has(&t->claims.set[SET_REACHED], st))
 		return false;
 	if (rivals_are_impossible(e, st))
-		return true;
+		return !rivals_are_twice(t, e);
 	rivals_search(t, &s, false);
 	return s.count < 2 && rivals_are_one(t, &s);
 }

@@ -132,9 +132,11 @@ load mirror
 	await [ -s d/.fcopy-mirror ]
 	kill -STOP $second
 	await grep -q EEXIST trace
+	pkill -STOP -P $first
 	kill -CONT $second
 	wait $second
-	if kill -0 $first 2>/dev/null; then [ -f d/.fcopy-mirror ]; fi
+	[ -f d/.fcopy-mirror ]
+	pkill -CONT -P $first
 	wait $first
 	[ ! -s err ] || { cat err && return 1; }
 	in_trace EEXIST
