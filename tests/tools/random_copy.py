@@ -328,7 +328,8 @@ class Case:
         if what == "mode" and not self.preserves("mode") and \
                 (not int(new["mode"], 8) & ~0o1777 or int(new["mode"], 8) ^ int(theirs[path]["mode"], 8) == 0o1000):
             return True  # cp keeps the sticky bit, and others of special files
-        if what == "mode" and new["type"] not in (stat.S_IFREG, stat.S_IFDIR) and source and source["mode"] == new["mode"]:
+        if what == "mode" and new["type"] not in (stat.S_IFREG, stat.S_IFDIR) and source and \
+                not (int(source["mode"], 8) ^ int(new["mode"], 8)) & 0o7000:
             return True  # to give a FIFO to its owner again, as cp does, removes setuid and setgid
         if what in ("attributes", "mode") and not self.preserves("mode") and any("acl" in a for a in new["attributes"]):
             return True  # the default ACL of the directory above says what a new entry gets
