@@ -351,6 +351,21 @@ START_TEST(a_commit_makes_the_backup_or_changes_nothing)
 }
 END_TEST
 
+/* One file whose time changes at close(2) says more than others whose time does not. */
+START_TEST(a_storage_remembers_what_close_does)
+{
+	struct storage storage = STORAGE_INITIALIZER, *s = &storage;
+	check(storage_at_close(s, 7) == CLOSE_UNKNOWN, "known before");
+	storage_note_close(s, 7, true);
+	check(storage_at_close(s, 7) == CLOSE_KEEPS_TIMES, "kept");
+	check(storage_at_close(s, 8) == CLOSE_UNKNOWN, "another device");
+	storage_note_close(s, 7, false);
+	check(storage_at_close(s, 7) == CLOSE_CHANGES_TIMES, "changed");
+	storage_note_close(s, 7, true);
+	check(storage_at_close(s, 7) == CLOSE_CHANGES_TIMES, "changed once");
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -363,5 +378,6 @@ int main(void)
 	tcase_add_loop_test(c, a_dropped_slot_leaves_the_old_entry, 0, 6);
 	tcase_add_loop_test(c, a_commit_makes_the_backup_or_changes_nothing, 0,
 			    (int)(sizeof(backings) / sizeof(*backings)));
+	tcase_add_test(c, a_storage_remembers_what_close_does);
 	return run_suite(s);
 }

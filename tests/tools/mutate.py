@@ -5,7 +5,7 @@
 # be changed is drawn as often as any other one. Left out is what has no effect that a test could see:
 # - what frees memory or takes a lock: its loss is found by sanitizers;
 # - how long a process sleeps, and a hint to the kernel about memory: nanosleep, madvise;
-# - how much memory is there: a number from 16 on in brackets, or in a call of malloc, calloc or realloc;
+# - how much memory is there: a number from 16 on, or added to a constant, in brackets, or in a call of malloc, calloc or realloc;
 # - ahead.c, which only asks the kernel to read what is read later anyway;
 # - which one a minimum or maximum, as a < b ? a : b, takes of two equal numbers;
 # - whether a descriptor is 0: from its start on, the program has 0, 1 and 2 open (src/cli/start.c);
@@ -25,7 +25,7 @@ EXTREME = re.compile(r"(([\w.>-]+) [<>] )(?:\(\w+\))?([\w.>-]+) \? (?:\(\w+\))?\
 DESCRIPTOR = re.compile(
     r"\b(?:fd|src|dst|dir|directory|parent|part|path|source|target|link|found|again|lock|log|data|marker|aside|up|listener) (?:<|>=) 0\b"
 )
-MEMORY = re.compile(r"\w\[(?:1[6-9]|[2-9]\d|\d{3,})\]|\b(?:malloc|calloc|realloc)\(.*\d")
+MEMORY = re.compile(r"\w\[(?:1[6-9]|[2-9]\d|\d{3,}|[A-Z_]+ \+ \d+)\]|\b(?:malloc|calloc|realloc)\(.*\d")
 NONE = re.compile(r"(?:^|[^\w)\] ]|[=?:,(] |return )-1$")
 NO_EFFECT = re.compile(r"\b(?:nanosleep|madvise)\(|^\t\{\"_+\", 0,")
 RELEASES = r"free|return|pthread_mutex_lock|rivals_lock|while|if|for|switch|\w*_(?:free|unref|destroy)\b"
