@@ -348,6 +348,11 @@ enum fate decide_fate(const struct end_facts *f)
 	return unwanted && !f->published ? FATE_REMOVE : FATE_KEEP;
 }
 
+bool decide_keeps_bytes(const struct facts *f, const struct fcopy_tree_options *o)
+{
+	return o->attributes_only && f->exists && S_ISREG(f->old.st_mode);
+}
+
 bool decide_link_replaces(const struct ground *g, const struct facts *f,
 			  const struct fcopy_tree_options *o)
 {
@@ -355,7 +360,7 @@ bool decide_link_replaces(const struct ground *g, const struct facts *f,
 		return false;
 	if (f->exists && (f->leads_here || same_inode(&f->src, &f->old)))
 		return false;
-	if (o->attributes_only && f->exists && S_ISREG(f->old.st_mode)) /* it keeps its bytes */
+	if (decide_keeps_bytes(f, o))
 		return false;
 	return S_ISREG(f->src.st_mode) || !f->exists || !S_ISDIR(f->old.st_mode);
 }

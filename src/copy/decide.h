@@ -140,6 +140,8 @@ enum fate {
 };
 enum fate decide_fate(const struct end_facts *);
 
+/* Has the name a file that --attributes-only leaves its bytes? */
+bool decide_keeps_bytes(const struct facts *, const struct fcopy_tree_options *);
 /* May a link to a copy replace what has the name? Of a file, only where a copy of it might. */
 bool decide_link_replaces(const struct ground *, const struct facts *,
 			  const struct fcopy_tree_options *);

@@ -35,8 +35,8 @@ enum system_property {
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */
 unsigned system_type(int fd);
 bool system_type_has(unsigned type, enum system_property);
-/* Does the directory ignore the case of names (casefold of ext4, f2fs, tmpfs)? True also if that is
- * unknown. */
+/* Does the directory ignore the case of names (casefold of ext4, f2fs, tmpfs)? True also if it is
+ * open as O_PATH, and cannot be asked. */
 bool system_folds(int dir);
 bool system_has(int fd, enum system_property);
 /* Is the open directory the root of a mount? 1; 0: no, as a subvolume of btrfs, which has another

@@ -194,7 +194,7 @@ static bool links_explain(struct worker *w, const struct entry *e, int r, const 
 	return true;
 }
 
-/* A name stays a file of its own, because nothing may replace it. */
+/* A name stays a separate file, because nothing may replace it. */
 static void links_warn_left(struct worker *w, const struct entry *e)
 {
 	struct fcopy_error error;
@@ -204,13 +204,6 @@ static void links_warn_left(struct worker *w, const struct entry *e)
 			 : "unchanged, but not linked to its other name: it cannot be replaced",
 		     FCOPY_ADVICE_NONE);
 	report_warning(w, e, &error);
-}
-
-/* A file of DST with --attributes-only: decide_link_replaces(). */
-static bool links_keep_bytes(const struct worker *w)
-{
-	const struct facts *f = &w->work.facts;
-	return w->tree->options->attributes_only && f->exists && S_ISREG(f->old.st_mode);
 }
 
 bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
@@ -225,8 +218,8 @@ bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
 		rivals_report(w, e);
 		return false;
 	}
-	if (r == -EEXIST &&
-	    (w->work.outcome.action == FCOPY_ACTION_UNCHANGED || links_keep_bytes(w)))
+	if (r == -EEXIST && (w->work.outcome.action == FCOPY_ACTION_UNCHANGED ||
+			     decide_keeps_bytes(&w->work.facts, w->tree->options)))
 		links_warn_left(w, e);
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return true;

@@ -39,7 +39,7 @@ build() {
 	env -u MAKEFLAGS -u MAKELEVEL make -C "$at" CFLAGS='-O2 -g0' "$@"
 }
 
-# confined COMMAND…: where only the scratch copy can be written to, with a /dev of its own, which has no disk.
+# confined COMMAND…: where only the scratch copy can be written to, with its own /dev, which has no disk.
 confined() {
 	# shellcheck disable=SC2016 # the inner shell expands them
 	exec unshare --mount --pid --fork --kill-child --mount-proc bash -c '
