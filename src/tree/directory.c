@@ -9,6 +9,7 @@
 #include "entry.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -56,7 +57,7 @@ void directory_unref(struct directory *d)
 		struct directory *parent = d->parent;
 		io_close(d->dst);
 		io_close(d->link);
-		rivals_forget(d);
+		namesakes_forget(d);
 		free(d);
 		d = parent;
 	}

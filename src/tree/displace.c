@@ -6,6 +6,7 @@
 #include "endpoints/slot.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
@@ -52,7 +53,7 @@ static long displace_search(int dir, const char *name, struct failure *fail)
  * again: another process has made a backup since. */
 static long displace_highest(const struct entry *e, bool again, struct failure *fail)
 {
-	const struct name_list *list = again ? NULL : rivals_list(e->dir);
+	const struct name_list *list = again ? NULL : namesakes_list(e->dir);
 	char from[NAME_MAX + 3];
 	const size_t length = strlen(e->as);
 	long highest = 0;
@@ -158,7 +159,7 @@ static int displace_prepare(struct worker *w, const struct entry *e, struct disp
 				    .note = displace_note,
 				    .arg = d};
 	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
-		(void)rivals_list(e->dir); /* read now, and not while others wait */
+		(void)namesakes_list(e->dir); /* read now, and not while others wait */
 	rivals_lock(t);
 	int r = displace_choose(&d->backup, false, fail);
 	rivals_unlock(t);

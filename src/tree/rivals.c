@@ -5,6 +5,7 @@
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "report.h"
 #include "root.h"
 #include "source/reader.h"
@@ -13,8 +14,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SEARCHED 20000 /* names of each directory of SRC that searches look at */
 
 void rivals_lock(struct tree *t)
 {
@@ -52,150 +51,6 @@ static bool rivals_are_made_as(struct tree *t, const struct directory *d, const 
 	return inodes_has(rivals_set(t, st), st) || rivals_lead_to_link(t, d, name, st);
 }
 
-/* Writes the name with each letter of ASCII in the other case. Returns whether all of it is ASCII.
- */
-static bool rivals_swap_case(const char *name, char other[NAME_MAX + 1])
-{
-	bool all_ascii = true;
-	size_t n = 0;
-	for (const char *c = name; *c && n < NAME_MAX; c++, n++) {
-		const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
-		all_ascii &= (*c & 0x80) == 0;
-		other[n] = letter ? (char)(*c ^ 0x20) : *c;
-	}
-	other[n] = '\0';
-	return all_ascii;
-}
-
-/* Does this name in the copy's directory lead to the file? */
-static bool rivals_leads(const struct entry *e, const char *name, const struct stat *st)
-{
-	struct stat now;
-	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
-}
-
-/* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
- * not ignore case. */
-static bool rivals_are_impossible(const struct entry *e, const struct stat *st)
-{
-	char other[NAME_MAX + 1];
-	if (S_ISDIR(st->st_mode) || !rivals_leads(e, e->as, st) ||
-	    !system_has(e->dir->dst, SYSTEM_NAMES) || system_folds(e->dir->dst))
-		return false;
-	(void)rivals_swap_case(e->as, other);
-	return strcmp(other, e->as) == 0 || !rivals_leads(e, other, st);
-}
-
-static bool rivals_is_symlink(int dir, const char *name)
-{
-	struct stat st;
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* The search for another name of SRC that leads to the same file. */
-struct search {
-	const struct entry *e;
-	struct stat src, dst;     /* of the entry; dst.st_nlink 0: DST has no such name */
-	unsigned count;           /* how often SRC lists the name */
-	bool unknown;             /* it was not looked for */
-	char rival[NAME_MAX + 1]; /* empty: none, or unknown */
-};
-
-/* Stats the source of a name of the same directory, and what its copy was written to: that of a
- * file follows a symlink. Returns whether DST has the name. */
-static bool rivals_stat_both(const struct entry *e, const char *name, struct stat *src,
-			     struct stat *dst)
-{
-	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		src->st_mode = src->st_nlink = 0;
-	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
-	return fstatat(e->dir->dst, name, dst, flags) == 0;
-}
-
-/* How often the list has the name. */
-static unsigned rivals_count(const struct name_list *list, const char *name)
-{
-	unsigned count = 0;
-	for (size_t i = names_from(list, name); i < list->count && strcmp(list->name[i], name) == 0;
-	     i++)
-		count++;
-	return count;
-}
-
-/* Does SRC list the entry twice? The list is read once. */
-static bool rivals_are_twice(struct tree *t, const struct entry *e)
-{
-	struct name_list *sought = &e->dir->rivals.sought;
-	pthread_mutex_lock(&t->claims.searches);
-	if (!sought->name)
-		(void)names_read(e->dir->src, sought, NULL);
-	const bool twice = rivals_count(sought, e->name) > 1;
-	pthread_mutex_unlock(&t->claims.searches);
-	return twice;
-}
-
-/* One pass over the names. The list is read again for each search, until many names were looked at.
- */
-static void rivals_search_names(struct search *s, bool thorough)
-{
-	const struct entry *e = s->e;
-	struct directory *d = e->dir;
-	struct stat src, dst;
-	const bool again = thorough || d->rivals.searched < SEARCHED;
-	if (again) {
-		names_free(&d->rivals.sought);
-		(void)names_read(d->src, &d->rivals.sought, NULL);
-		d->rivals.searched += d->rivals.sought.count + 1;
-	}
-	s->count = rivals_count(&d->rivals.sought, e->name);
-	s->unknown = !d->rivals.sought.name || (!again && s->count < 2);
-	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
-		const char *name = d->rivals.sought.name[i];
-		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
-		    !rivals_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
-			continue;
-		strcpy(s->rival, name);
-		return;
-	}
-}
-
-/* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
- * a directory are made. */
-static void rivals_search(struct tree *t, struct search *s, bool thorough)
-{
-	const struct entry *e = s->e;
-	struct stat src, now;
-	pthread_mutex_lock(&t->claims.searches);
-	for (int tries = 0; tries < 5; tries++) {
-		*s = (struct search){.e = e};
-		if (!rivals_stat_both(e, e->name, &s->src, &s->dst))
-			s->dst.st_nlink = 0;
-		rivals_search_names(s, thorough);
-		/* A file that had one name is replaced without the lock: if that was done during
-		 * the search, the rival had another inode than the entry. */
-		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||
-		    !rivals_stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
-			break;
-	}
-	pthread_mutex_unlock(&t->claims.searches);
-}
-
-/* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
- * target may be the copy of another entry; nor is that of a file which an entry has written by
- * another name. A name that was replaced while the source was read may have been listed twice, too;
- * where two directories of SRC may have one copy, that is no evidence either. */
-static bool rivals_are_one(struct tree *t, const struct search *s)
-{
-	const struct entry *e = s->e;
-	if (s->rival[0] || (s->unknown && !rivals_are_impossible(e, &s->dst)) ||
-	    (s->dst.st_nlink > 0 && inodes_has(&t->claims.set[SET_REACHED], &s->dst)))
-		return false;
-	if (s->count > 1 || t->options->keep_directory_symlink)
-		return s->count > 1;
-	bool link = S_ISREG(s->src.st_mode) && rivals_is_symlink(e->dir->dst, e->as);
-	return !link && reader_lists(e->dir->dst, e->as);
-}
-
 /* Does only this entry of its directory lead to the inode, which is in a set? Then another process
  * has given the number, or the file, this name; or the entry is listed twice, and may be copied
  * twice. Not so a directory, nor a file that is written in place: it may be that of an entry of
@@ -209,10 +64,10 @@ static bool rivals_are_own(struct tree *t, const struct entry *e, const struct s
 	    in_place_possible(&o->copy) || t->root.ground.single ||
 	    inodes_has(&t->claims.set[SET_REACHED], st))
 		return false;
-	if (rivals_are_impossible(e, st))
-		return !rivals_are_twice(t, e);
-	rivals_search(t, &s, false);
-	return s.count < 2 && rivals_are_one(t, &s);
+	if (namesakes_are_impossible(e, st))
+		return !namesakes_are_twice(t, e);
+	namesakes_search(t, &s, false);
+	return s.count < 2 && namesakes_are_one(t, &s);
 }
 
 /* Has another entry made what e's name leads to? */
@@ -311,60 +166,12 @@ static int rivals_check_target(struct worker *w, const struct entry *e, const st
 		     : 0;
 }
 
-const struct name_list *rivals_list(struct directory *d)
-{
-	struct name_list *there = __atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE),
-			 *expected = NULL;
-	if (there)
-		return there;
-	if (!(there = malloc(sizeof(*there))))
-		return NULL;
-	if (names_read(d->dst, there, NULL) < 0)
-		*there = (struct name_list){0};
-	if (!__atomic_compare_exchange_n(&d->rivals.there, &expected, there, false,
-					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		names_free(there);
-		free(there);
-		there = expected;
-	}
-	return there;
-}
-
-/* Did the copy's directory list the name when the first one was asked for? A name that was made
- * since then was made by another process, or SRC lists it twice. If the directory could not be
- * read, each name is looked for alone. */
-static bool rivals_were_listed(struct directory *d, const char *name)
-{
-	const struct name_list *there = rivals_list(d);
-	return there && there->name ? names_have(there, name) : reader_lists(d->dst, name);
-}
-
-void rivals_forget(struct directory *d)
-{
-	if (d->rivals.there)
-		names_free(d->rivals.there);
-	free(d->rivals.there);
-	d->rivals.there = NULL;
-	names_free(&d->rivals.sought);
-}
-
-/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
- * it does; of other names, and where it does, the list of the directory is read. */
-static bool rivals_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
-{
-	char other[NAME_MAX + 1];
-	if (rivals_swap_case(e->as, other) &&
-	    (strcmp(other, e->as) == 0 || !rivals_leads(e, other, st)))
-		return false;
-	return !rivals_were_listed(e->dir, e->as) && !(is_new && reader_lists(e->dir->dst, e->as));
-}
-
 void rivals_expect_link(struct tree *t, const struct entry *e)
 {
 	struct directory *d = e->dir;
 	if (rivals_possible(t) && !__atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE) &&
 	    d->dst >= 0 && !system_has(d->dst, SYSTEM_NAMES))
-		(void)rivals_list(d);
+		(void)namesakes_list(d);
 }
 
 void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st, bool is_new)
@@ -374,7 +181,7 @@ void rivals_note_linked(struct worker *w, const struct entry *e, const struct st
 	/* Other SRC list in the same directory of DST. */
 	const bool by_list = is_new && there && there->name && !tree_has_several(t);
 	if (!rivals_possible(t) || (is_new && !there && system_has(e->dir->dst, SYSTEM_NAMES)) ||
-	    (!by_list && !rivals_differ_in_case(e, st, is_new)))
+	    (!by_list && !namesakes_differ_in_case(e, st, is_new)))
 		return;
 	rivals_lock(t);
 	const int r = inodes_add(by_list ? &t->claims.set[SET_LINKED] : &t->claims.set[SET_MADE],
@@ -397,7 +204,7 @@ static int rivals_check_linked(struct worker *w, const struct entry *e, const st
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && rivals_differ_in_case(e, old, false) ? RESULT_RIVAL : 0;
+	return o->link_dest && namesakes_differ_in_case(e, old, false) ? RESULT_RIVAL : 0;
 }
 
 static int rivals_claim_open(struct worker *w, const struct entry *e)
@@ -450,16 +257,6 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	return r;
 }
 
-/* Two names of one source, of which one leads to the other in DST: both have its bytes. */
-static bool rivals_have_one_source(const struct search *s)
-{
-	struct stat src, dst;
-	const struct entry *e = s->e;
-	return s->rival[0] && rivals_stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
-	       same_inode(&src, &s->src) &&
-	       (rivals_is_symlink(e->dir->dst, e->as) || rivals_is_symlink(e->dir->dst, s->rival));
-}
-
 bool rivals_share(struct tree *t, const struct entry *e)
 {
 	struct search s = {.e = e};
@@ -468,9 +265,9 @@ bool rivals_share(struct tree *t, const struct entry *e)
 		return false;
 	if (rivals_meet(t, e, &st))
 		return true;
-	if (!rivals_differ_in_case(e, &st, false))
+	if (!namesakes_differ_in_case(e, &st, false))
 		return false;
-	rivals_search(t, &s, true);
+	namesakes_search(t, &s, true);
 	return s.rival[0] || s.unknown;
 }
 
@@ -482,9 +279,9 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 		return true;
 	if (st->st_nlink == 1)
 		return rivals_claim_stat(t, e, st);
-	if (rivals_differ_in_case(e, st, false) && rivals_share(t, e))
+	if (namesakes_differ_in_case(e, st, false) && rivals_share(t, e))
 		return false;
-	return !inodes_has(&t->claims.set[SET_TAKEN], st) || rivals_leads(e, e->as, st);
+	return !inodes_has(&t->claims.set[SET_TAKEN], st) || namesakes_lead(e, e->as, st);
 }
 
 /* Reports s->rival, or that there is none. */
@@ -515,8 +312,9 @@ int rivals_report(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
 	if (!w->tree->root.ground.single) {
-		rivals_search(w->tree, &s, false);
-		if ((s.count > 1 && rivals_are_one(w->tree, &s)) || rivals_have_one_source(&s))
+		namesakes_search(w->tree, &s, false);
+		if ((s.count > 1 && namesakes_are_one(w->tree, &s)) ||
+		    namesakes_have_one_source(&s))
 			return rivals_leave(w);
 	}
 	return rivals_report_found(w, &s);
@@ -525,10 +323,10 @@ int rivals_report(struct worker *w, const struct entry *e)
 int rivals_report_new(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
-	rivals_search(w->tree, &s, false);
-	if (rivals_have_one_source(&s) || (!s.rival[0] && s.count > 1))
+	namesakes_search(w->tree, &s, false);
+	if (namesakes_have_one_source(&s) || (!s.rival[0] && s.count > 1))
 		return rivals_leave(w);
-	return s.rival[0] || (s.unknown && !rivals_are_impossible(e, &s.dst))
+	return s.rival[0] || (s.unknown && !namesakes_are_impossible(e, &s.dst))
 		   ? rivals_report_found(w, &s)
 		   : 0;
 }

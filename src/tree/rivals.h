@@ -5,7 +5,9 @@
  * copy of one entry must not replace the copy of another one, or a source.
  *
  * In a merge, the inode that a copy replaces is compared with the inodes that this run made or
- * replaces. A new tree needs no such comparison: each of its names is created with O_EXCL.
+ * replaces. Another process can give such a number to its own file: what no other entry of the
+ * directory leads to is no rival (namesakes.h). A new tree needs no such comparison: each of its
+ * names is created with O_EXCL.
  */
 #ifndef TREE_RIVALS_H
 #define TREE_RIVALS_H
@@ -58,12 +60,6 @@ bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
  * itself, which its directory lists twice, otherwise a failure, whose message has the name of the
  * other one for the first failures of a directory. Returns -EEXIST. */
 int rivals_report(struct worker *, const struct entry *);
-/* The names that the copy's directory had when it was first asked for them. It is read once, so
- * that many names take time in proportion to their number. NULL: there is no memory; no name at all
- * (.name is NULL): it could not be read. */
-const struct name_list *rivals_list(struct directory *);
-/* Frees what this file keeps of a directory. */
-void rivals_forget(struct directory *);
 /* In a new tree the entry's name is taken. Returns -EEXIST as rivals_report(); or 0: no entry of
  * SRC has it, so another process has made it, or a server of NFS has carried out one request twice.
  */

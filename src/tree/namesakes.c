@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * Implements namesakes.h.
+ */
+#include "namesakes.h"
+#include "io/system.h"
+#include "source/reader.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SEARCHED 20000 /* names of each directory of SRC that searches look at */
+
+const struct name_list *namesakes_list(struct directory *d)
+{
+	struct name_list *there = __atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE),
+			 *expected = NULL;
+	if (there)
+		return there;
+	if (!(there = malloc(sizeof(*there))))
+		return NULL;
+	if (names_read(d->dst, there, NULL) < 0)
+		*there = (struct name_list){0};
+	if (!__atomic_compare_exchange_n(&d->rivals.there, &expected, there, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		names_free(there);
+		free(there);
+		there = expected;
+	}
+	return there;
+}
+
+/* Did the copy's directory list the name when the first one was asked for? A name that was made
+ * since then was made by another process, or SRC lists it twice. If the directory could not be
+ * read, each name is looked for alone. */
+static bool namesakes_were_listed(struct directory *d, const char *name)
+{
+	const struct name_list *there = namesakes_list(d);
+	return there && there->name ? names_have(there, name) : reader_lists(d->dst, name);
+}
+
+void namesakes_forget(struct directory *d)
+{
+	if (d->rivals.there)
+		names_free(d->rivals.there);
+	free(d->rivals.there);
+	d->rivals.there = NULL;
+	names_free(&d->rivals.sought);
+}
+
+/* Writes the name with each letter of ASCII in the other case. Returns whether all of it is ASCII.
+ */
+static bool namesakes_swap_case(const char *name, char other[NAME_MAX + 1])
+{
+	bool all_ascii = true;
+	size_t n = 0;
+	for (const char *c = name; *c && n < NAME_MAX; c++, n++) {
+		const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+		all_ascii &= (*c & 0x80) == 0;
+		other[n] = letter ? (char)(*c ^ 0x20) : *c;
+	}
+	other[n] = '\0';
+	return all_ascii;
+}
+
+/* Does this name in the copy's directory lead to the file? */
+bool namesakes_lead(const struct entry *e, const char *name, const struct stat *st)
+{
+	struct stat now;
+	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
+}
+
+/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
+ * it does; of other names, and where it does, the list of the directory is read. */
+bool namesakes_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
+{
+	char other[NAME_MAX + 1];
+	if (namesakes_swap_case(e->as, other) &&
+	    (strcmp(other, e->as) == 0 || !namesakes_lead(e, other, st)))
+		return false;
+	return !namesakes_were_listed(e->dir, e->as) &&
+	       !(is_new && reader_lists(e->dir->dst, e->as));
+}
+
+/* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
+ * not ignore case. */
+bool namesakes_are_impossible(const struct entry *e, const struct stat *st)
+{
+	char other[NAME_MAX + 1];
+	if (S_ISDIR(st->st_mode) || !namesakes_lead(e, e->as, st) ||
+	    !system_has(e->dir->dst, SYSTEM_NAMES) || system_folds(e->dir->dst))
+		return false;
+	(void)namesakes_swap_case(e->as, other);
+	return strcmp(other, e->as) == 0 || !namesakes_lead(e, other, st);
+}
+
+static bool namesakes_is_symlink(int dir, const char *name)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* Stats the source of a name of the same directory, and what its copy was written to: that of a
+ * file follows a symlink. Returns whether DST has the name. */
+static bool namesakes_stat_both(const struct entry *e, const char *name, struct stat *src,
+				struct stat *dst)
+{
+	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		src->st_mode = src->st_nlink = 0;
+	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
+	return fstatat(e->dir->dst, name, dst, flags) == 0;
+}
+
+/* How often the list has the name. */
+static unsigned namesakes_count(const struct name_list *list, const char *name)
+{
+	unsigned count = 0;
+	for (size_t i = names_from(list, name); i < list->count && strcmp(list->name[i], name) == 0;
+	     i++)
+		count++;
+	return count;
+}
+
+/* Does SRC list the entry twice? The list is read once. */
+bool namesakes_are_twice(struct tree *t, const struct entry *e)
+{
+	struct name_list *sought = &e->dir->rivals.sought;
+	pthread_mutex_lock(&t->claims.searches);
+	if (!sought->name)
+		(void)names_read(e->dir->src, sought, NULL);
+	const bool twice = namesakes_count(sought, e->name) > 1;
+	pthread_mutex_unlock(&t->claims.searches);
+	return twice;
+}
+
+/* One pass over the names. The list is read again for each search, until many names were looked at.
+ */
+static void namesakes_search_names(struct search *s, bool thorough)
+{
+	const struct entry *e = s->e;
+	struct directory *d = e->dir;
+	struct stat src, dst;
+	const bool again = thorough || d->rivals.searched < SEARCHED;
+	if (again) {
+		names_free(&d->rivals.sought);
+		(void)names_read(d->src, &d->rivals.sought, NULL);
+		d->rivals.searched += d->rivals.sought.count + 1;
+	}
+	s->count = namesakes_count(&d->rivals.sought, e->name);
+	s->unknown = !d->rivals.sought.name || (!again && s->count < 2);
+	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
+		const char *name = d->rivals.sought.name[i];
+		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
+		    !namesakes_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
+			continue;
+		strcpy(s->rival, name);
+		return;
+	}
+}
+
+/* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
+ * a directory are made. */
+void namesakes_search(struct tree *t, struct search *s, bool thorough)
+{
+	const struct entry *e = s->e;
+	struct stat src, now;
+	pthread_mutex_lock(&t->claims.searches);
+	for (int tries = 0; tries < 5; tries++) {
+		*s = (struct search){.e = e};
+		if (!namesakes_stat_both(e, e->name, &s->src, &s->dst))
+			s->dst.st_nlink = 0;
+		namesakes_search_names(s, thorough);
+		/* A file that had one name is replaced without the lock: if that was done during
+		 * the search, the rival had another inode than the entry. */
+		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||
+		    !namesakes_stat_both(e, e->name, &src, &now) || same_inode(&now, &s->dst))
+			break;
+	}
+	pthread_mutex_unlock(&t->claims.searches);
+}
+
+/* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
+ * target may be the copy of another entry; nor is that of a file which an entry has written by
+ * another name. A name that was replaced while the source was read may have been listed twice, too;
+ * where two directories of SRC may have one copy, that is no evidence either. */
+bool namesakes_are_one(struct tree *t, const struct search *s)
+{
+	const struct entry *e = s->e;
+	if (s->rival[0] || (s->unknown && !namesakes_are_impossible(e, &s->dst)) ||
+	    (s->dst.st_nlink > 0 && inodes_has(&t->claims.set[SET_REACHED], &s->dst)))
+		return false;
+	if (s->count > 1 || t->options->keep_directory_symlink)
+		return s->count > 1;
+	bool link = S_ISREG(s->src.st_mode) && namesakes_is_symlink(e->dir->dst, e->as);
+	return !link && reader_lists(e->dir->dst, e->as);
+}
+
+/* Two names of one source, of which one leads to the other in DST: both have its bytes. */
+bool namesakes_have_one_source(const struct search *s)
+{
+	struct stat src, dst;
+	const struct entry *e = s->e;
+	return s->rival[0] && namesakes_stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
+	       same_inode(&src, &s->src) &&
+	       (namesakes_is_symlink(e->dir->dst, e->as) ||
+		namesakes_is_symlink(e->dir->dst, s->rival));
+}

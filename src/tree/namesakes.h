@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Namesakes: the names of one directory of SRC that lead to one entry of DST.
+ */
+#ifndef TREE_NAMESAKES_H
+#define TREE_NAMESAKES_H
+
+#include "tree.h"
+
+/* The names that the copy's directory had when it was first asked for them. It is read once, so
+ * that many names take time in proportion to their number. NULL: there is no memory; no name at all
+ * (.name is NULL): it could not be read. */
+const struct name_list *namesakes_list(struct directory *);
+/* Frees what this file keeps of a directory. */
+void namesakes_forget(struct directory *);
+
+/* Does this name in the copy's directory lead to the file? A symlink is not followed. */
+bool namesakes_lead(const struct entry *, const char *name, const struct stat *);
+/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
+ * it does; of other names, and where it does, the list of the directory is read. */
+bool namesakes_differ_in_case(const struct entry *, const struct stat *, bool is_new);
+/* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
+ * not ignore case. */
+bool namesakes_are_impossible(const struct entry *, const struct stat *);
+/* Does SRC list the entry twice? The list is read once. */
+bool namesakes_are_twice(struct tree *, const struct entry *);
+
+/* The search for another name of SRC that leads to the same file. */
+struct search {
+	const struct entry *e;
+	struct stat src, dst;     /* of the entry; dst.st_nlink 0: DST has no such name */
+	unsigned count;           /* how often SRC lists the name */
+	bool unknown;             /* it was not looked for */
+	char rival[NAME_MAX + 1]; /* empty: none, or unknown */
+};
+
+/* Fills in *s for s->e. Each search takes time in proportion to the names: unless it is thorough,
+ * only the first ones of a directory are made. */
+void namesakes_search(struct tree *, struct search *s, bool thorough);
+/* Has an entry of this name made what it leads to? */
+bool namesakes_are_one(struct tree *, const struct search *);
+/* Two names of one source, of which one leads to the other in DST: both have its bytes. */
+bool namesakes_have_one_source(const struct search *);
+
+#endif
