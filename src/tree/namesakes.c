@@ -63,15 +63,12 @@ static bool namesakes_swap_case(const char *name, char other[NAME_MAX + 1])
 	return all_ascii;
 }
 
-/* Does this name in the copy's directory lead to the file? */
 bool namesakes_lead(const struct entry *e, const char *name, const struct stat *st)
 {
 	struct stat now;
 	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
 }
 
-/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
- * it does; of other names, and where it does, the list of the directory is read. */
 bool namesakes_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
 {
 	char other[NAME_MAX + 1];
@@ -82,8 +79,6 @@ bool namesakes_differ_in_case(const struct entry *e, const struct stat *st, bool
 	       !(is_new && reader_lists(e->dir->dst, e->as));
 }
 
-/* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
- * not ignore case. */
 bool namesakes_are_impossible(const struct entry *e, const struct stat *st)
 {
 	char other[NAME_MAX + 1];
@@ -121,7 +116,6 @@ static unsigned namesakes_count(const struct name_list *list, const char *name)
 	return count;
 }
 
-/* Does SRC list the entry twice? The list is read once. */
 bool namesakes_are_twice(struct tree *t, const struct entry *e)
 {
 	struct name_list *sought = &e->dir->rivals.sought;
@@ -158,8 +152,6 @@ static void namesakes_search_names(struct search *s, bool thorough)
 	}
 }
 
-/* Each search takes time in proportion to the names: unless it is thorough, only the first ones of
- * a directory are made. */
 void namesakes_search(struct tree *t, struct search *s, bool thorough)
 {
 	const struct entry *e = s->e;
@@ -195,7 +187,6 @@ bool namesakes_are_one(struct tree *t, const struct search *s)
 	return !link && reader_lists(e->dir->dst, e->as);
 }
 
-/* Two names of one source, of which one leads to the other in DST: both have its bytes. */
 bool namesakes_have_one_source(const struct search *s)
 {
 	struct stat src, dst;

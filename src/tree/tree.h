@@ -95,7 +95,7 @@ struct opened_directory {
 	struct identity id; /* of dst, when it was closed in a merge */
 };
 
-/* What rivals.c has read of a directory. */
+/* What namesakes.c has read of a directory. */
 struct directory_rivals {
 	struct name_list *there; /* what dst listed once; NULL: not needed yet; atomic */
 	struct name_list
@@ -353,7 +353,7 @@ bool inodes_has(struct inodes *, const struct stat *);
 enum set {
 	SET_MADE,    /* of a merge: files that this run makes or replaces */
 	SET_ENTERED, /* the same for directories */
-	SET_REACHED, /* those of SET_MADE that may have other names in DST than the entry's */
+	SET_REACHED, /* what an entry reaches by a symlink, or that may have other names in DST */
 	SET_TAKEN,   /* files with several names, of which an entry takes one */
 	SET_LINKED,  /* files of an earlier copy that this run gave a new name */
 	SET_BACKUPS, /* entries that got another name */
@@ -364,7 +364,7 @@ enum set {
  * removed, or gets its name back: the numbers of directories are used again. */
 struct claims {
 	pthread_mutex_t lock;     /* rivals_lock() */
-	pthread_mutex_t searches; /* of rivals.c: one at a time; taken last */
+	pthread_mutex_t searches; /* of namesakes.c: one at a time; taken last */
 	struct inodes set[SETS];
 };
 
