@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #define PREFIX       ".fcopy-"
-#define LOCK_TRIES   125 /* a second in all */
-#define LOCK_WAIT_MS 10
 #define LOCK_QUICK   30 /* tries, a millisecond each: most holders are about to end */
+#define LOCK_WAIT_MS 10
+#define LOCK_TRIES   (LOCK_QUICK + (1000 - LOCK_QUICK) / LOCK_WAIT_MS) /* a second in all */
 
 static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
 
