@@ -140,3 +140,28 @@ load shard_tree
 	absent t/d/new
 	[ "$(cat t/d/5)" = 5 ]
 }
+
+@test "whichever fstat of a shard fails, it ends with a message or the whole tree, and the same command completes it" {
+	need_strace
+	local n failed=0 calls=?fstat,?newfstatat,?fstatat64
+	mkdir s
+	echo a | tee s/{a,b} >/dev/null
+	ln s/a s/link
+	for ((n = 1; n < 200; n++)); do
+		part 0 -a --shard=1/2 # it lists, and copies nothing
+		run --separate-stderr strace -f -qq -o trace -e trace=$calls -e inject=$calls:error=EIO:when=$n \
+			"$FCOPY" -a -j1 --shard=0/2 s t
+		grep -q INJECTED trace || break
+		if [ "$status" = 1 ]; then
+			[ -n "$stderr" ]
+			failed=$((failed + 1))
+		elif [ "$status" != 0 ]; then
+			[ "$status" = 127 ] # libc was not loaded
+			mentions 'error while loading shared libraries'
+		fi
+		expect 0 -a -j1 --shard=0/2 s t
+		committed
+		rm -r t t.fcopy-part
+	done
+	[ $failed -gt 20 ]
+}

@@ -425,6 +425,42 @@ static void another_file_comes_out(void **state)
 	assert_true(same_bytes(lost, "new"));
 }
 
+static void move_ours(void)
+{
+	need(rename("d/dst", "d/moved") == 0);
+}
+
+static void exchange_and_move(void)
+{
+	exchange_file();
+	fault_before(move_ours);
+	fault_set("renameat2", 1, 0);
+}
+
+/* A third process has moved the copy away before that: the other file gets its name back. */
+static void another_file_goes_back(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {.copy = {.api = FCOPY_API, .notify = note_lost},
+						   .update = FCOPY_UPDATE_OLDER};
+	const char *const src = "src";
+	(void)state;
+	make_source();
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	need(mkdir("d", 0755) == 0);
+	make_file("d/dst", OLD_SIZE, DENSE, 2);
+	need(utimensat(AT_FDCWD, "d/dst", (struct timespec[2]){{0}}, 0) == 0);
+	lost[0] = '\0';
+	fault_before(exchange_and_move);
+	fault_set("renameat2", 1, 0);
+	fault_on();
+	const int r = fcopy_tree(&src, 1, "d/dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen() && r < 0);
+	assert_int_equal(report.error.err, ESTALE);
+	assert_true(same_bytes("d/dst", "new") && same_bytes("d/moved", "src") && !lost[0]);
+}
+
 static const char *second; /* of two files whose first one has a backup */
 
 static void make_second_backup(void)
@@ -574,6 +610,7 @@ int main(void)
 	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
 	case_add(directory_has_name, "linkat", "a directory has the name of a link");
 	case_add(another_file_comes_out, NULL, "another file comes out, and cannot go back");
+	case_add(another_file_goes_back, NULL, "another file comes out, and goes back by its name");
 	case_add(backup_appears, NULL, "a numbered backup appears");
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
 	case_add(backup_appears_late, NULL,
