@@ -95,17 +95,33 @@ static int entries_run_range(struct worker *w, const struct entry *e)
 	return r;
 }
 
+/* Opens, or makes, the copy of which a range is written. The umask or a default ACL may lack a
+ * right of the owner, and another thread or shard may have made it just before it gives that. */
+static int entries_open(const struct entry *e)
+{
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	const mode_t mode = (line_of(e)->entry.st.st_mode & 0777) | 0600;
+	struct stat old;
+	const int fd = openat(e->dir->dst, e->as, flags, mode);
+	if (fd >= 0 || errno != EACCES)
+		return fd;
+	const int path = openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (path >= 0 && fstat(path, &old) == 0 && S_ISREG(old.st_mode))
+		(void)!chmod(io_proc_path(path).text, (old.st_mode & 07777) | 0600);
+	io_close(path);
+	return openat(e->dir->dst, e->as, flags, mode);
+}
+
 /* A range of a large file, which has its name from the start; the commit gives it its attributes.
  * The other files are copied as any file. */
 static bool entries_take(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct line *l = line_of(e);
-	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	struct stat old;
 	if (l->kind != 'r')
 		return false;
 	w->work.outcome.rest = l->first > 0;
-	const int dst = openat(e->dir->dst, e->as, flags, (l->entry.st.st_mode & 0777) | 0600);
+	const int dst = entries_open(e);
 	if (dst < 0 || fstat(dst, &old) < 0) {
 		report_call(w, e, dst < 0 ? "open" : "fstat", entry_dst, errno);
 		if (dst >= 0)
@@ -113,7 +129,6 @@ static bool entries_take(struct worker *w, const struct entry *e, int fd, const 
 		close(fd);
 		return true;
 	}
-	/* The umask or a default ACL may lack a right of the owner. */
 	if (0600 & ~old.st_mode)
 		(void)!fchmod(dst, (old.st_mode & 07777) | 0600);
 	struct copy *c = pool_start_copy(w);

@@ -296,6 +296,26 @@ make_entry() {
 	chmod 755 t
 }
 
+@test "a shard opens a large file that another one has just made, and cannot write yet" {
+	need_strace
+	chmod 777 .
+	mkdir s
+	truncate -s 256M s/big
+	install -m 755 "$FCOPY" fcopy
+	local nobody=
+	! is_root || nobody=$NOBODY
+	# shellcheck disable=SC2086
+	(umask 0222 && exec strace -f -qq -y -o trace -e trace=fchmod -e inject=fchmod:delay_enter=1500000 \
+		$nobody ./fcopy -r -j1 --shard=0/2 s t) 2>err 3>&- &
+	made() { [ "$(stat -c %a t.fcopy-part/data/big 2>/dev/null)" = 444 ]; }
+	await made
+	AS_UMASK=0222 as_nobody 0 -r --shard=1/2 s t
+	wait $!
+	[ "$(stat -c '%s %a' t/big)" = '268435456 444' ]
+	in_trace '/data/big>, 0644'
+	chmod 755 t
+}
+
 @test "one file with -r: --shard=finish says that chunks are missing" {
 	random big 4000000
 	apart 0 -r --shard=0/2 big d
