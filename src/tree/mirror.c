@@ -40,6 +40,14 @@ static void mirror_warn(struct tree *t, const char *call, const char *path, int 
 	report_operand_warning(t, &error);
 }
 
+/* st: of the open marker. Some storage reports that each file has no name. */
+static bool mirror_is_removed(int dst, const struct stat *st)
+{
+	struct stat now;
+	return st->st_nlink == 0 &&
+	       !(fstatat(dst, MARKER, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st));
+}
+
 /* Reads the marker of another run, which may be in progress, and locks it, except for a dry run,
  * which would not remove it. Best effort: without locks, the run that ends first removes it. A run
  * that removes it holds the lock for a moment; the owner of DST could hold it for ever: then the
@@ -59,7 +67,7 @@ static enum mirror_marker mirror_read_marker(struct mirror *m, int dst, const ch
 	const ssize_t n = read(fd, found, 36);
 	if (!o->dry_run)
 		(void)!private_take_lock(fd, LOCK_SH, o->copy.cancel);
-	if (!o->dry_run && fstat(fd, &st) == 0 && st.st_nlink == 0) {
+	if (!o->dry_run && fstat(fd, &st) == 0 && mirror_is_removed(dst, &st)) {
 		close(fd); /* it was removed before it was locked */
 		return MARKER_NONE;
 	}
@@ -82,7 +90,7 @@ static bool mirror_make_marker(struct tree *t, const struct operand *o, int dst,
 		return true;
 	}
 	(void)!private_take_lock(m->fd, LOCK_SH, t->options->copy.cancel);
-	if (fstat(m->fd, &st) == 0 && st.st_nlink == 0) {
+	if (fstat(m->fd, &st) == 0 && mirror_is_removed(dst, &st)) {
 		close(m->fd);
 		m->fd = -1;
 		return false;

@@ -161,3 +161,14 @@ load mirror
 	in_trace 'syncfs\(.*= 0'
 	cmp s/f d/f
 }
+
+@test "storage that counts no names: a mirror finds its marker, and removes it" {
+	mkdir s backing
+	echo 1 >s/f
+	# shellcheck disable=SC2016
+	by_fuse linkless 'for n in 1 2; do
+			"$FCOPY" --mirror s m/d 2>err
+			[ "$(grep -c warning err)" = 0 ]
+			[ "$(ls -A m/d)" = f ]
+		done'
+}

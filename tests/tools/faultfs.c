@@ -8,7 +8,7 @@
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o grain=NS]
  *             [-o touch] [-o norewind] [-o renumber] [-o unaligned] [-o blind] [-o blockless]
- *             [-o pairs] [-o targets] [-o unowned]
+ *             [-o pairs] [-o targets] [-o unowned] [-o linkless]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -85,6 +85,7 @@ static struct {
 	int blind;     /* SEEK_DATA finds no data */
 	int blockless; /* stat reports no blocks */
 	int unowned;   /* chown has no effect */
+	int linkless;  /* stat reports that a file has no name, as servers that do not count */
 	int targets;   /* chown and utimens of a symlink change its target, as with sshfs */
 	int pairs;     /* utimensat with one time has no effect, as with libfuse before 3.15 */
 	int renumber;  /* each stat of a file reports another inode number; use attr_timeout=0, too
@@ -187,6 +188,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 		st->st_size /= 2;
 	if (r == 0 && config.blockless)
 		st->st_blocks = 0;
+	if (r == 0 && config.linkless && S_ISREG(st->st_mode))
+		st->st_nlink = 0;
 	if (r == 0 && config.modeless)
 		st->st_mode |= 0777;
 	if (r == 0 && config.fmode && S_ISREG(st->st_mode))
@@ -547,6 +550,7 @@ static const struct fuse_opt options[] = {
     {"blind", offsetof(typeof(config), blind), 1},
     {"blockless", offsetof(typeof(config), blockless), 1},
     {"unowned", offsetof(typeof(config), unowned), 1},
+    {"linkless", offsetof(typeof(config), linkless), 1},
     {"targets", offsetof(typeof(config), targets), 1},
     {"pairs", offsetof(typeof(config), pairs), 1},
     {"renumber", offsetof(typeof(config), renumber), 1},
