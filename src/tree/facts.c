@@ -119,9 +119,10 @@ static bool facts_are_made(struct tree *t, const struct entry *e, const struct f
 			   t->options->update != FCOPY_UPDATE_CHANGED;
 	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode) && !f->unusable)
 		return false;
+	/* -n leaves a symlink, whatever it leads to by now. */
+	const bool led = f->leads == LEADS && !t->options->copy.no_clobber;
 	rivals_lock(t);
-	const bool made = rivals_made(t, e, &f->old) ||
-			  (f->leads == LEADS && rivals_made(t, e, &f->target));
+	const bool made = rivals_made(t, e, &f->old) || (led && rivals_made(t, e, &f->target));
 	rivals_unlock(t);
 	return made;
 }

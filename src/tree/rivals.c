@@ -51,18 +51,29 @@ static bool rivals_are_made_as(struct tree *t, const struct directory *d, const 
 	return inodes_has(rivals_set(t, st), st) || rivals_lead_to_link(t, d, name, st);
 }
 
+/* May the entry be written in place? No rename replaces the root of a mount: auto writes to it. */
+static bool rivals_are_written(const struct fcopy_options *o, const struct entry *e)
+{
+	if (in_place_always(o) || !in_place_possible(o))
+		return in_place_always(o);
+	const int fd = openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const bool written = fd < 0 || system_is_mount_root(fd) != 0;
+	io_close(fd);
+	return written;
+}
+
 /* Does only this entry of its directory lead to the inode, which is in a set? Then another process
  * has given the number, or the file, this name; or the entry is listed twice, and may be copied
  * twice. Not so a directory, nor a file that is written in place: it may be that of an entry of
  * another directory, moved, or bound to a second place. Nor with backups: the second one would
- * replace the first one. */
+ * replace the first one. Of several SRC, two directories may have one copy. */
 static bool rivals_are_own(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = t->options;
 	struct search s = {.e = e};
-	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink ||
-	    in_place_possible(&o->copy) || t->root.ground.single ||
-	    inodes_has(&t->claims.set[SET_REACHED], st))
+	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink || tree_has_several(t) ||
+	    t->root.ground.single || inodes_has(&t->claims.set[SET_REACHED], st) ||
+	    rivals_are_written(&o->copy, e))
 		return false;
 	if (namesakes_are_impossible(e, st))
 		return !namesakes_are_twice(t, e);
@@ -85,6 +96,12 @@ static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struc
 	if (r < 0)
 		tree_stop(t, -r);
 	return shared ? !rivals_meet(t, e, st) : r != 0 || rivals_are_own(t, e, st);
+}
+
+void rivals_reach(struct tree *t, const struct stat *st)
+{
+	if (rivals_possible(t) && inodes_add(&t->claims.set[SET_REACHED], st) < 0)
+		tree_stop(t, ENOMEM);
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
@@ -273,10 +290,17 @@ bool rivals_share(struct tree *t, const struct entry *e)
 
 /* The look for another name of SRC is true only while the file has its name: an entry that takes
  * one of its names has claimed it before. */
-bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
+bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st, bool reached)
 {
 	if (!rivals_possible(t))
 		return true;
+	if (reached) {
+		rivals_reach(t, st);
+		if (st->st_nlink > 1 && inodes_add(&t->claims.set[SET_MADE], st) < 0)
+			tree_stop(t, ENOMEM);
+		if (st->st_nlink > 1)
+			return true;
+	}
 	if (st->st_nlink == 1)
 		return rivals_claim_stat(t, e, st);
 	if (namesakes_differ_in_case(e, st, false) && rivals_share(t, e))
@@ -292,7 +316,7 @@ static int rivals_report_found(struct worker *w, const struct search *s)
 	char path[PATH_MAX];
 	error_refuse(&error, s->rival[0] ? entry_src : entry_dst, EEXIST,
 		     s->rival[0] ? "are one file in the destination: only the second is copied"
-				 : "is already the copy of another entry: not replaced",
+				 : RIVALS_TAKEN,
 		     FCOPY_ADVICE_NONE);
 	if (s->rival[0]) {
 		const struct entry rival = {.dir = e->dir, .name = s->rival, .as = s->rival};

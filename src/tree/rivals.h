@@ -14,6 +14,8 @@
 
 #include "tree.h"
 
+#define RIVALS_TAKEN "is already the copy of another entry: not replaced"
+
 /* Does this run replace files of an existing tree? */
 static inline bool rivals_possible(const struct tree *t)
 {
@@ -35,6 +37,8 @@ bool rivals_made_as(struct tree *, const struct directory *, const char *name, c
  * up. Returns whether no other entry has it; true also if there is no such name, or if rivals are
  * impossible. */
 bool rivals_claim(struct tree *, const struct entry *, const struct stat *st);
+/* An entry leads to it by a symlink in DST: before it is claimed, or kept. */
+void rivals_reach(struct tree *, const struct stat *);
 /* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
  * of a new one; a file stays claimed. */
 void rivals_unclaim(struct tree *, const struct stat *);
@@ -54,8 +58,9 @@ bool rivals_are_source(struct tree *, const struct stat *);
  * name of SRC, which DST lists in another case? */
 bool rivals_share(struct tree *, const struct entry *);
 /* An entry stays as it is: claims its inode, unless it has other names. Returns whether no other
- * entry has it, nor another name of SRC leads to it. */
-bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
+ * entry has it, nor another name of SRC leads to it. reached: by a symlink; then its other names do
+ * not matter. */
+bool rivals_keep(struct tree *, const struct entry *, const struct stat *, bool reached);
 /* The entry's name leads to what another entry has made. Its outcome is none if this is the entry
  * itself, which its directory lists twice, otherwise a failure, whose message has the name of the
  * other one for the first failures of a directory. Returns -EEXIST. */

@@ -44,19 +44,23 @@ static bool tree_was_made(struct tree *t, const struct operand *src, const struc
 	       !(links && st.st_nlink > 1) && inodes_has(&t->claims.set[SET_MADE], &st);
 }
 
-/* Records an operand's copy for tree_was_made(). copied: SUM_NAMES before it. In a dry run the
- * old file has the name still; its other names stay when the copy replaces it. */
-static void tree_note_made(struct tree *t, const struct operand *to, uint64_t copied)
+/* Records an operand's copy for tree_was_made(), and a new directory for the merges after it.
+ * copied: SUM_NAMES before it. In a dry run the old file has the name still; its other names stay
+ * when the copy replaces it. */
+static void tree_note_made(struct tree *t, const struct operand *src, const struct operand *to,
+			   uint64_t copied)
 {
 	const struct fcopy_tree_options *o = t->options;
+	const bool keeps_bytes = o->attributes_only && src->kind == OPERAND_FILE;
 	struct stat st;
 	const bool replaces = o->dry_run && to->place.exists && !S_ISDIR(to->place.st.st_mode) &&
 			      to->place.st.st_nlink > 1 &&
-			      outcome_sum(t->report->count, SUM_NAMES) > copied &&
-			      !o->attributes_only && !in_place_always(&o->copy);
+			      outcome_sum(t->report->count, SUM_NAMES) > copied && !keeps_bytes &&
+			      !in_place_always(&o->copy);
 	if (!replaces && tree_has_several(t) && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    inodes_add(&t->claims.set[SET_MADE], &st) < 0)
+	    (inodes_add(&t->claims.set[SET_MADE], &st) < 0 ||
+	     (S_ISDIR(st.st_mode) && inodes_add(&t->claims.set[SET_ENTERED], &st) < 0)))
 		tree_stop(t, ENOMEM);
 }
 
@@ -177,7 +181,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 		r = tree_refuse(t, to.path, EIO, "was not copied", FCOPY_ADVICE_NONE);
 	if (t->options->copy.resume) /* the copy continues what was left of it */
 		tree_warn_about_stale(t, to.place.dir, mode);
-	tree_note_made(t, &to, copied);
+	tree_note_made(t, src, &to, copied);
 	parents_end(t, &to, &parents);
 	operand_close(&to);
 	return r;

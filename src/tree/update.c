@@ -139,12 +139,18 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	return lost < 0 ? lost : 1;
 }
 
+/* Is the entry compared with what a symlink in DST leads to? */
+static bool update_reaches(const struct worker *w)
+{
+	const struct facts *f = &w->work.facts;
+	return decide_compared(&w->tree->root.ground, f, w->tree->options) == &f->target;
+}
+
 int update_is_equal(struct worker *w, const struct entry *e, int fd, int *dst)
 {
 	struct facts *f = &w->work.facts;
-	const struct stat *compared = decide_compared(&w->tree->root.ground, f, w->tree->options);
-	const bool follow = compared == &f->target && !w->tree->root.compares;
-	struct stat *old = compared == &f->target ? &f->target : &f->old;
+	const bool reaches = update_reaches(w), follow = reaches && !w->tree->root.compares;
+	struct stat *old = reaches ? &f->target : &f->old;
 	*dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (*dst < 0 && errno == ENOENT)
 		return 0;
@@ -180,7 +186,9 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 				     : update_repair(w, e, fd, st, dst, &old);
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
 	 * link to another one is replaced. */
-	if (r > 0 && !links_may_exist(w, st) && !rivals_keep(w->tree, e, &old))
+	const bool reaches = update_reaches(w);
+	if (r > 0 && (reaches || !links_may_exist(w, st)) &&
+	    !rivals_keep(w->tree, e, &old, reaches))
 		r = rivals_report(w, e);
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
 		w->work.made = identity_of(dst);
@@ -230,7 +238,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (w->work.decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
-	if (!rivals_keep(w->tree, e, dst))
+	if (!rivals_keep(w->tree, e, dst, false))
 		return false;
 	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
 	w->work.outcome.type = S_IFREG;

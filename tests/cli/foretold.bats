@@ -106,6 +106,27 @@ foretells() {
 		expect 0 $o -d -r s/a s/c d
 	done
 	[ -L d/c ]
+	rm d/[ac] s/c
+	# Nor does a symlink that replaces one name give the other one a rival.
+	echo old >d/c
+	ln d/c d/f
+	ln -s nowhere s/c
+	echo new >s/f
+	for o in --dry-run ""; do
+		# shellcheck disable=SC2086
+		expect 0 $o --attributes-only -d -r s/c s/f d
+	done
+	[ -L d/c ]
+	# -n leaves a symlink, although it leads to a new copy.
+	mkdir leads
+	ln -s a leads/b
+	for o in --dry-run ""; do
+		# shellcheck disable=SC2086
+		expect 0 $o -n -r s/a s/b leads
+		# shellcheck disable=SC2086
+		expect 0 $o -n -rT s leads
+	done
+	[ -L leads/b ]
 	# No symlink becomes a hard link.
 	mkdir hard linked
 	echo 1 >hard/f

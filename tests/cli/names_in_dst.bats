@@ -145,3 +145,44 @@ load helper
 		[ "$(grep -cE "is already the copy of another entry: not replaced|its target moved while it was opened" <<<"$stderr")" = 2 ]
 	done
 }
+
+@test "a file in DST that an unchanged entry reaches by a symlink stays its copy, and a dry run says so" {
+	local option link file
+	for option in --update=changed "--update=changed --checksum" "-a --update=changed" "-a --update=changed -H"; do
+		for link in a b; do
+			file=$([ $link = a ] && echo b || echo a)
+			rm -rf s d
+			mkdir -p s/a s/b d/a d/b
+			echo same >s/$link/l
+			case $option in *-H) ln s/$link/l s/$link/also ;; esac
+			echo other >s/$file/t
+			cp s/$link/l d/$file/t
+			ln -s ../$file/t d/$link/l
+			touch -d 2020-01-01 s/$link/l d/$file/t
+			# shellcheck disable=SC2086
+			expect 1 -r ${option% -H} --dry-run -T s d
+			mentions "is already the copy of another entry: not replaced"
+			# shellcheck disable=SC2086
+			expect 1 -r ${option% -H} -T s d
+			mentions "is already the copy of another entry: not replaced"
+			[ "$(cat d/$link/l)" = "$(cat d/$file/t)" ] # one of both was copied, and the other one was named
+		done
+	done
+}
+
+@test "a dry run says, too, that of a symlink in DST and its target only one is copied" {
+	local link file
+	for link in a b; do
+		file=$([ $link = a ] && echo b || echo a)
+		rm -rf s d
+		mkdir -p s/a s/b d/a d/b
+		echo one >s/$link/l
+		echo two >s/$file/t
+		echo old >d/$file/t
+		ln -s ../$file/t d/$link/l
+		expect 1 -r -j1 --dry-run -T s d
+		mentions "is already the copy of another entry: not replaced"
+		expect 1 -r -j1 -T s d
+		mentions "is already the copy of another entry: not replaced"
+	done
+}
