@@ -101,6 +101,26 @@ load shard_tree
 	committed
 }
 
+@test "a shard that waits for the list makes the rest of it when the one that lists is killed" {
+	need_strace
+	local i lister copier
+	for i in {1..40}; do
+		mkdir -p s/$i
+		echo $i | tee s/$i/{1..40} >/dev/null
+	done
+	strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=STOP:when=6 \
+		"$FCOPY" -a -j1 --shard=0/2 s t 3>&- &
+	lister=$!
+	await test -e t.fcopy-part/share.list.2
+	timeout 60 "$FCOPY" -a --shard=1/2 s t 3>&- &
+	copier=$!
+	await has_copied
+	[ ! -s t.fcopy-part/share.claim.list ]
+	kill -KILL "$(pgrep -P $lister)"
+	wait $copier
+	committed
+}
+
 @test "each file of the list is flushed before it gets its name: a power cut leaves no damaged list" {
 	need_strace
 	make_source
