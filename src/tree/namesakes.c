@@ -192,7 +192,7 @@ bool namesakes_have_one_source(const struct search *s)
 	struct stat src, dst;
 	const struct entry *e = s->e;
 	return s->rival[0] && namesakes_stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
-	       same_inode(&src, &s->src) &&
+	       same_inode(&src, &s->src) && !S_ISDIR(dst.st_mode) &&
 	       (namesakes_is_symlink(e->dir->dst, e->as) ||
 		namesakes_is_symlink(e->dir->dst, s->rival));
 }

@@ -254,10 +254,10 @@ void regular_rehearse(struct worker *w, const struct entry *e, const struct stat
 	const struct stat *old = w->work.facts.exists
 				     ? decide_changed(&w->tree->root.ground, &w->work.facts, o)
 				     : NULL;
-	if (old == &w->work.facts.target)
-		rivals_reach(w->tree, old);
+	const bool target = old == &w->work.facts.target;
 	if (rivals_possible(w->tree) && old && !S_ISDIR(old->st_mode) &&
-	    !w->work.displaced->cleared.claimed && !rivals_claim(w->tree, e, old)) {
+	    !w->work.displaced->cleared.claimed &&
+	    !(target ? rivals_claim_target(w->tree, e, st, old) : rivals_claim(w->tree, e, old))) {
 		rivals_report(w, e);
 		return;
 	}

@@ -66,12 +66,12 @@ static bool rivals_are_written(const struct fcopy_options *o, const struct entry
  * has given the number, or the file, this name; or the entry is listed twice, and may be copied
  * twice. Not so a directory, nor a file that is written in place: it may be that of an entry of
  * another directory, moved, or bound to a second place. Nor with backups: the second one would
- * replace the first one. Of several SRC, two directories may have one copy. */
+ * replace the first one. */
 static bool rivals_are_own(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = t->options;
 	struct search s = {.e = e};
-	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink || tree_has_several(t) ||
+	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink ||
 	    t->root.ground.single || inodes_has(&t->claims.set[SET_REACHED], st) ||
 	    rivals_are_written(&o->copy, e))
 		return false;
@@ -89,7 +89,7 @@ static bool rivals_meet(struct tree *t, const struct entry *e, const struct stat
 
 /* A file with several names may be replaced under each of them. Whether this run has made it is
  * then looked up again just before the rename. */
-static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
+static bool rivals_take(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const bool shared = st->st_nlink > 1 && !S_ISDIR(st->st_mode);
 	const int r = inodes_add(shared ? &t->claims.set[SET_TAKEN] : rivals_set(t, st), st);
@@ -98,10 +98,28 @@ static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struc
 	return shared ? !rivals_meet(t, e, st) : r != 0 || rivals_are_own(t, e, st);
 }
 
-void rivals_reach(struct tree *t, const struct stat *st)
+/* The same before it is replaced: it is not an unchanged entry's, which leads to this name. */
+static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	if (rivals_possible(t) && inodes_add(&t->claims.set[SET_REACHED], st) < 0)
+	return rivals_take(t, e, st) &&
+	       !(st->st_nlink == 1 && inodes_has(&t->claims.set[SET_LEFT], st));
+}
+
+static void rivals_note(struct tree *t, enum set set, const struct stat *st)
+{
+	if (inodes_add(&t->claims.set[set], st) < 0)
 		tree_stop(t, ENOMEM);
+}
+
+bool rivals_claim_target(struct tree *t, const struct entry *e, const struct stat *src,
+			 const struct stat *st)
+{
+	if (!rivals_possible(t))
+		return true;
+	/* Before it is claimed: it is no evidence that an entry is listed twice. */
+	rivals_note(t, SET_REACHED, st);
+	return (src->st_nlink > 1 || !inodes_has(&t->claims.set[SET_KEPT], st)) &&
+	       rivals_claim_stat(t, e, st);
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
@@ -235,12 +253,10 @@ static int rivals_claim_open(struct worker *w, const struct entry *e)
 	if (old && S_ISREG(old->st_mode)) {
 		if (target)
 			r = rivals_check_target(w, e, old);
-		/* Before it is claimed: it is no evidence that an entry is listed twice. */
-		if (r == 0 && target && inodes_add(&t->claims.set[SET_REACHED], old) < 0)
-			r = -ENOMEM;
 		if (r == 0)
 			r = rivals_check_linked(w, e, old);
-		if (r == 0 && !rivals_claim_stat(t, e, old))
+		if (r == 0 && !(target ? rivals_claim_target(t, e, &w->work.facts.src, old)
+				       : rivals_claim_stat(t, e, old)))
 			r = RESULT_RIVAL;
 	}
 	if (dst->st.st_ino)
@@ -290,22 +306,34 @@ bool rivals_share(struct tree *t, const struct entry *e)
 
 /* The look for another name of SRC is true only while the file has its name: an entry that takes
  * one of its names has claimed it before. */
-bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st, bool reached)
+bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	if (!rivals_possible(t))
 		return true;
-	if (reached) {
-		rivals_reach(t, st);
-		if (st->st_nlink > 1 && inodes_add(&t->claims.set[SET_MADE], st) < 0)
-			tree_stop(t, ENOMEM);
-		if (st->st_nlink > 1)
-			return true;
-	}
+	rivals_note(t, SET_KEPT, st); /* before it is claimed: see rivals_leave_target() */
 	if (st->st_nlink == 1)
-		return rivals_claim_stat(t, e, st);
+		return rivals_take(t, e, st);
 	if (namesakes_differ_in_case(e, st, false) && rivals_share(t, e))
 		return false;
 	return !inodes_has(&t->claims.set[SET_TAKEN], st) || namesakes_lead(e, e->as, st);
+}
+
+void rivals_keep_linked(struct tree *t, const struct stat *st)
+{
+	if (rivals_possible(t))
+		rivals_note(t, SET_KEPT, st);
+}
+
+bool rivals_leave_target(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	if (!rivals_possible(t))
+		return true;
+	rivals_note(t, SET_LEFT, st);
+	/* What is replaced may have gone, or got another name, before it is claimed. */
+	if (decide_replaces(t->options) && st->st_nlink == 1)
+		return rivals_take(t, e, st);
+	return !inodes_has(&t->claims.set[SET_MADE], st) ||
+	       inodes_has(&t->claims.set[SET_KEPT], st);
 }
 
 /* Reports s->rival, or that there is none. */
@@ -316,7 +344,7 @@ static int rivals_report_found(struct worker *w, const struct search *s)
 	char path[PATH_MAX];
 	error_refuse(&error, s->rival[0] ? entry_src : entry_dst, EEXIST,
 		     s->rival[0] ? "are one file in the destination: only the second is copied"
-				 : RIVALS_TAKEN,
+				 : "is already the copy of another entry: not replaced",
 		     FCOPY_ADVICE_NONE);
 	if (s->rival[0]) {
 		const struct entry rival = {.dir = e->dir, .name = s->rival, .as = s->rival};

@@ -14,8 +14,6 @@
 
 #include "tree.h"
 
-#define RIVALS_TAKEN "is already the copy of another entry: not replaced"
-
 /* Does this run replace files of an existing tree? */
 static inline bool rivals_possible(const struct tree *t)
 {
@@ -37,8 +35,10 @@ bool rivals_made_as(struct tree *, const struct directory *, const char *name, c
  * up. Returns whether no other entry has it; true also if there is no such name, or if rivals are
  * impossible. */
 bool rivals_claim(struct tree *, const struct entry *, const struct stat *st);
-/* An entry leads to it by a symlink in DST: before it is claimed, or kept. */
-void rivals_reach(struct tree *, const struct stat *);
+/* The same for what the entry leads to by a symlink in DST. No entry may have kept that, unless the
+ * source, src, has several names, of which it may be one. */
+bool rivals_claim_target(struct tree *, const struct entry *, const struct stat *src,
+			 const struct stat *st);
 /* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
  * of a new one; a file stays claimed. */
 void rivals_unclaim(struct tree *, const struct stat *);
@@ -58,9 +58,13 @@ bool rivals_are_source(struct tree *, const struct stat *);
  * name of SRC, which DST lists in another case? */
 bool rivals_share(struct tree *, const struct entry *);
 /* An entry stays as it is: claims its inode, unless it has other names. Returns whether no other
- * entry has it, nor another name of SRC leads to it. reached: by a symlink; then its other names do
- * not matter. */
-bool rivals_keep(struct tree *, const struct entry *, const struct stat *, bool reached);
+ * entry has it, nor another name of SRC leads to it. */
+bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
+/* The same where another name may become a link to it: only no symlink may lead there. */
+void rivals_keep_linked(struct tree *, const struct stat *);
+/* The same for what the entry leads to by a symlink in DST: no other entry may replace that, but
+ * one may keep it. Returns whether none has replaced it. */
+bool rivals_leave_target(struct tree *, const struct entry *, const struct stat *);
 /* The entry's name leads to what another entry has made. Its outcome is none if this is the entry
  * itself, which its directory lists twice, otherwise a failure, whose message has the name of the
  * other one for the first failures of a directory. Returns -EEXIST. */

@@ -44,9 +44,8 @@ static bool tree_was_made(struct tree *t, const struct operand *src, const struc
 	       !(links && st.st_nlink > 1) && inodes_has(&t->claims.set[SET_MADE], &st);
 }
 
-/* Records an operand's copy for tree_was_made(), and a new directory for the merges after it.
- * copied: SUM_NAMES before it. In a dry run the old file has the name still; its other names stay
- * when the copy replaces it. */
+/* Records an operand's copy for tree_was_made(). copied: SUM_NAMES before it. In a dry run the
+ * old file has the name still; its other names stay when the copy replaces it. */
 static void tree_note_made(struct tree *t, const struct operand *src, const struct operand *to,
 			   uint64_t copied)
 {
@@ -59,8 +58,7 @@ static void tree_note_made(struct tree *t, const struct operand *src, const stru
 			      !in_place_always(&o->copy);
 	if (!replaces && tree_has_several(t) && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (inodes_add(&t->claims.set[SET_MADE], &st) < 0 ||
-	     (S_ISDIR(st.st_mode) && inodes_add(&t->claims.set[SET_ENTERED], &st) < 0)))
+	    inodes_add(&t->claims.set[SET_MADE], &st) < 0)
 		tree_stop(t, ENOMEM);
 }
 

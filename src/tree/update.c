@@ -186,11 +186,13 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 				     : update_repair(w, e, fd, st, dst, &old);
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
 	 * link to another one is replaced. */
-	const bool reaches = update_reaches(w);
-	if (r > 0 && (reaches || !links_may_exist(w, st)) &&
-	    !rivals_keep(w->tree, e, &old, reaches))
+	const bool links = links_may_exist(w, st);
+	if (r > 0 && links && !update_reaches(w))
+		rivals_keep_linked(w->tree, &old);
+	else if (r > 0 && !(update_reaches(w) ? rivals_leave_target(w->tree, e, &old)
+					      : rivals_keep(w->tree, e, &old)))
 		r = rivals_report(w, e);
-	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
+	if (r > 0 && links) /* another name may become a link to it */
 		w->work.made = identity_of(dst);
 	if (r == 0)
 		w->work.outcome.action = FCOPY_ACTION_COPIED;
@@ -238,7 +240,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (w->work.decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
-	if (!rivals_keep(w->tree, e, dst, false))
+	if (!rivals_keep(w->tree, e, dst))
 		return false;
 	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
 	w->work.outcome.type = S_IFREG;

@@ -416,13 +416,11 @@ void root_walk(struct building *r, struct directory *d)
 		admit_changes(t, d);
 	if (merges)
 		mirror_begin(t, r->to, r->dst);
-	/* It may be bound to a place below itself, or lead to the copy of another SRC. */
-	const bool taken = merges && !t->options->keep_directory_symlink &&
-			   fstat(r->dst, &st) == 0 && !rivals_claim(t, &ENTRY(d, ""), &st);
-	if (taken)
-		tree_refuse(t, r->to->path, EEXIST, RIVALS_TAKEN, FCOPY_ADVICE_NONE);
-	if (!taken && link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
-				     &d->link) == 0)
+	/* It may be bound to a place below itself. Of several SRC, one may be below another one. */
+	if (merges && !tree_has_several(t) && fstat(r->dst, &st) == 0)
+		(void)rivals_claim(t, &ENTRY(d, ""), &st);
+	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
+			   &d->link) == 0)
 		walk_tree(t, d);
 	else
 		t->root.failures++;

@@ -186,3 +186,73 @@ load helper
 		mentions "is already the copy of another entry: not replaced"
 	done
 }
+
+@test "what stays as it is excludes no other entry that stays, nor one whose rename leaves it alone" {
+	# A file and a symlink to it, both unchanged.
+	mkdir -p s/a s/b
+	echo t >s/b/t
+	ln -s ../b/t s/a/x
+	cp -a s d
+	expect 0 -rL --update=changed -T s d
+	cp -rLp s same
+	expect 0 -a --update=changed -T same d
+	expect 0 -r --update=changed same/b same/a d
+	expect 0 -r --update=changed --dry-run same/a same/b d
+	# A file of which DST has another name, which an entry replaces.
+	rm -r s d
+	mkdir s d
+	echo same >s/g
+	echo new >s/f
+	cp -p s/g d/t
+	ln d/t d/f
+	ln -s t d/g
+	expect 0 -a -j1 --update=changed -T s d
+	holds same d/g
+	holds new d/f
+	# Of several SRC, names that are skipped.
+	rm -r s d
+	mkdir -p s/c
+	echo t >s/b
+	ln s/b s/c/a
+	cp -a s d
+	local option
+	for option in "-r -u" "-r -n" "-a -u" "-a -n" "-a --update=changed" "-r -u -f"; do
+		for order in "s/b s/c" "s/c s/b"; do
+			# shellcheck disable=SC2086
+			expect 0 $option $order d
+		done
+	done
+}
+
+@test "an unchanged file that may have links stays, too, when a symlink in DST leads to it" {
+	local how
+	for how in "-aL" "-aL -j1" "-aL --resume s/a s/b" "-a"; do
+		rm -rf s d
+		mkdir -p s/a s/b
+		echo 1111 >s/a/f
+		[ "$how" != -a ] || ln s/a/f s/z
+		echo 22 >s/b/g
+		cp -a s d
+		rm d/b/g
+		ln -s ../a/f d/b/g
+		case $how in
+		# shellcheck disable=SC2086
+		*s/b) run "$FCOPY" $how d ;;
+		# shellcheck disable=SC2086
+		*) run "$FCOPY" $how --update=changed -T s d ;;
+		esac
+		[ "$status" = 1 ] || [ "$(cat d/a/f)" = 1111 ]
+		holds 1111 d/a/f
+	done
+}
+
+@test "two names of one file, where DST has symlinks to a directory: that is a failure" {
+	mkdir -p s/a s/b d/a d/b
+	echo new >s/b/g
+	ln s/b/g s/b/h
+	ln -s ../a d/b/g
+	ln -s ../a d/b/h
+	expect 1 -r -j1 -T s d
+	expect 1 -r s/a s/b d
+	expect 1 -a -T s d
+}

@@ -176,24 +176,3 @@ in_every_order() {
 			done
 		done'
 }
-
-@test "--parents, where a symlink in DST makes one directory of two: no copy replaces that of another SRC" {
-	local operands old
-	mkdir -p s/lib/x/y s/usr/lib/x/y
-	echo one >s/lib/x/y/f
-	echo two >s/usr/lib/x/y/f
-	for operands in "lib/x usr" "usr lib/x" "lib/x/y/f usr" "usr lib/x/y/f" "lib/x/y usr"; do
-		for old in usr/lib usr/lib/x usr/lib/x/y; do
-			rm -rf d
-			mkdir -p d/$old
-			ln -s usr/lib d/lib
-			[ $old != usr/lib/x/y ] || echo old >d/$old/f
-			# shellcheck disable=SC2086
-			(cd s && expect 1 -r --parents $operands ../d && mentions "the copy of another")
-			case $operands in
-			lib*) holds one d/usr/lib/x/y/f ;;
-			usr*) holds two d/usr/lib/x/y/f ;;
-			esac
-		done
-	done
-}
