@@ -183,5 +183,5 @@ load shard_tree
 		committed
 		rm -r t t.fcopy-part
 	done
-	[ $failed -gt 20 ]
+	[ $failed -gt 8 ]
 }
