@@ -80,30 +80,9 @@ load shard_tree
 	done
 }
 
-@test "a shard copies what is listed, while another one is still listing" {
-	need_strace
-	local i lister copier
-	for i in {1..40}; do
-		mkdir -p s/$i
-		echo $i | tee s/$i/{1..40} >/dev/null
-	done
-	strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=STOP:when=6 \
-		"$FCOPY" -a -j1 --shard=0/2 s t 3>&- &
-	lister=$!
-	await test -e t.fcopy-part/share.list.2
-	"$FCOPY" -a --shard=1/2 s t 3>&- &
-	copier=$!
-	await has_copied
-	[ ! -s t.fcopy-part/share.claim.list ]
-	kill -CONT "$(pgrep -P $lister)"
-	wait $lister
-	wait $copier
-	committed
-}
-
-@test "a shard that waits for the list makes the rest of it when the one that lists is killed" {
-	need_strace
-	local i lister copier
+# list_and_stop: shard 0 has listed a part of s, and is stopped; shard 1 has copied what is listed. Sets lister and copier.
+list_and_stop() {
+	local i
 	for i in {1..40}; do
 		mkdir -p s/$i
 		echo $i | tee s/$i/{1..40} >/dev/null
@@ -116,6 +95,22 @@ load shard_tree
 	copier=$!
 	await has_copied
 	[ ! -s t.fcopy-part/share.claim.list ]
+}
+
+@test "a shard copies what is listed, while another one is still listing" {
+	need_strace
+	local lister copier
+	list_and_stop
+	kill -CONT "$(pgrep -P $lister)"
+	wait $lister
+	wait $copier
+	committed
+}
+
+@test "a shard that waits for the list makes the rest of it when the one that lists is killed" {
+	need_strace
+	local lister copier
+	list_and_stop
 	kill -KILL "$(pgrep -P $lister)"
 	wait $copier
 	committed

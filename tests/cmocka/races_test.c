@@ -401,26 +401,34 @@ static void note_lost(void *user, const struct fcopy_event *event)
 		snprintf(lost, sizeof(lost), "%s", event->error->path);
 }
 
-/* What another process has made at the last moment comes out, and no rename gives it its name back:
- * it stays, and a warning names it. */
-static void another_file_comes_out(void **state)
+/* A newer copy of d/dst, at whose rename another process does that. Returns the error, recorded. */
+static int update_while(void (*happens)(void), struct fcopy_tree_report *report)
 {
-	static struct fcopy_tree_report report;
 	const struct fcopy_tree_options options = {.copy = {.api = FCOPY_API, .notify = note_lost},
 						   .update = FCOPY_UPDATE_OLDER};
 	const char *const src = "src";
-	(void)state;
 	make_source();
 	make_file("new", OTHER_SIZE, DENSE, 3);
 	need(mkdir("d", 0755) == 0);
 	make_file("d/dst", OLD_SIZE, DENSE, 2);
 	need(utimensat(AT_FDCWD, "d/dst", (struct timespec[2]){{0}}, 0) == 0);
-	fault_before(exchange_once);
+	lost[0] = '\0';
+	fault_before(happens);
 	fault_set("renameat2", 1, 0);
 	fault_on();
-	const int r = fcopy_tree(&src, 1, "d/dst", &options, &report);
+	const int r = fcopy_tree(&src, 1, "d/dst", &options, report);
 	fault_off();
-	assert_true(fault_seen() && r < 0);
+	assert_true(fault_seen());
+	return r;
+}
+
+/* What another process has made at the last moment comes out, and no rename gives it its name back:
+ * it stays, and a warning names it. */
+static void another_file_comes_out(void **state)
+{
+	static struct fcopy_tree_report report;
+	(void)state;
+	assert_true(update_while(exchange_once, &report) < 0);
 	assert_true(same_bytes("d/dst", "src"));
 	assert_true(same_bytes(lost, "new"));
 }
@@ -441,22 +449,8 @@ static void exchange_and_move(void)
 static void another_file_goes_back(void **state)
 {
 	static struct fcopy_tree_report report;
-	const struct fcopy_tree_options options = {.copy = {.api = FCOPY_API, .notify = note_lost},
-						   .update = FCOPY_UPDATE_OLDER};
-	const char *const src = "src";
 	(void)state;
-	make_source();
-	make_file("new", OTHER_SIZE, DENSE, 3);
-	need(mkdir("d", 0755) == 0);
-	make_file("d/dst", OLD_SIZE, DENSE, 2);
-	need(utimensat(AT_FDCWD, "d/dst", (struct timespec[2]){{0}}, 0) == 0);
-	lost[0] = '\0';
-	fault_before(exchange_and_move);
-	fault_set("renameat2", 1, 0);
-	fault_on();
-	const int r = fcopy_tree(&src, 1, "d/dst", &options, &report);
-	fault_off();
-	assert_true(fault_seen() && r < 0);
+	assert_true(update_while(exchange_and_move, &report) < 0);
 	assert_int_equal(report.error.err, ESTALE);
 	assert_true(same_bytes("d/dst", "new") && same_bytes("d/moved", "src") && !lost[0]);
 }
