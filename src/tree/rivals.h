@@ -35,8 +35,8 @@ bool rivals_made_as(struct tree *, const struct directory *, const char *name, c
  * up. Returns whether no other entry has it; true also if there is no such name, or if rivals are
  * impossible. */
 bool rivals_claim(struct tree *, const struct entry *, const struct stat *st);
-/* The same for what the entry leads to by a symlink in DST. No entry may have kept that, unless the
- * source, src, has several names, of which it may be one. */
+/* Claims the file that the entry leads to by a symlink in DST, before it is written. An entry that
+ * kept it has it, unless the source, src, has several names: both may be names of one file. */
 bool rivals_claim_target(struct tree *, const struct entry *, const struct stat *src,
 			 const struct stat *st);
 /* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
@@ -60,10 +60,11 @@ bool rivals_share(struct tree *, const struct entry *);
 /* An entry stays as it is: claims its inode, unless it has other names. Returns whether no other
  * entry has it, nor another name of SRC leads to it. */
 bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
-/* The same where another name may become a link to it: only no symlink may lead there. */
+/* An entry stays as it is, and another name may become a link to it: what a symlink in DST leads to
+ * is not written if it is this file. */
 void rivals_keep_linked(struct tree *, const struct stat *);
-/* The same for what the entry leads to by a symlink in DST: no other entry may replace that, but
- * one may keep it. Returns whether none has replaced it. */
+/* An entry stays as it is, and leads to this file by a symlink in DST: another entry may keep the
+ * file, too, but not replace it. Returns whether none has replaced it. */
 bool rivals_leave_target(struct tree *, const struct entry *, const struct stat *);
 /* The entry's name leads to what another entry has made. Its outcome is none if this is the entry
  * itself, which its directory lists twice, otherwise a failure, whose message has the name of the

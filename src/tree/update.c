@@ -184,13 +184,13 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 	struct stat old;
 	int r = fstat(dst, &old) < 0 ? report_call(w, e, "fstat", entry_dst, errno)
 				     : update_repair(w, e, fd, st, dst, &old);
-	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
-	 * link to another one is replaced. */
-	const bool links = links_may_exist(w, st);
-	if (r > 0 && links && !update_reaches(w))
+	/* No other entry may replace it: DST may take two names for one, and a symlink may lead to
+	 * it. A name that becomes a link to another one is replaced. */
+	const bool links = links_may_exist(w, st), reaches = update_reaches(w);
+	if (r > 0 && links && !reaches)
 		rivals_keep_linked(w->tree, &old);
-	else if (r > 0 && !(update_reaches(w) ? rivals_leave_target(w->tree, e, &old)
-					      : rivals_keep(w->tree, e, &old)))
+	else if (r > 0 &&
+		 !(reaches ? rivals_leave_target(w->tree, e, &old) : rivals_keep(w->tree, e, &old)))
 		r = rivals_report(w, e);
 	if (r > 0 && links) /* another name may become a link to it */
 		w->work.made = identity_of(dst);
