@@ -5,9 +5,9 @@
 # SRC and DST change in between. A command may run beside another one, or fail at one of its system calls; or it is killed there,
 # SRC is changed or replaced, a file appears in DST, or another command runs. Some go over HTTP (walk_http.py), or are run by shards
 # (walk_shards.py); with FAULTFS, some DST are on storage that keeps less (walk_storage.py). walk_oracle.py says what DST must be.
-# Prints each failure with the commands that led to it and, at the end, the line that the long proofs share. SEED:I repeats the Ith
-# walk alone, and prints its commands.
-import errno, os, random, re, shutil, signal, stat, subprocess, sys, time
+# Prints each failure with the commands that led to it and, at the end, the line that the long proofs share. Eight walks at once,
+# for most of the time each waits. SEED:I repeats the Ith walk alone, and prints its commands.
+import collections, errno, multiprocessing, os, random, re, shutil, signal, stat, subprocess, sys, time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stops
@@ -27,8 +27,9 @@ TREE = [["-aT"], ["-aT"], ["--mirror", "--max-delete=1000"], ["--mirror", "--max
         ["-aT", "--update=changed"], ["-rT"], ["-rT", "-f"], ["-aT", "--fsync"], ["-aT", "--verify"], ["-aT", "-b", "-u"]]
 FILE = [[], [], ["-p"], ["-b"], ["-p", "--backup=numbered"], ["--resume"], ["-p", "--resume"], ["-n"], ["-u"], ["-f"],
         ["--fsync"], ["--verify"], ["-p", "--mirror"]]
-failed = dict.fromkeys(["lost", "wrong", "hung", "crashed", "other"], 0)
-counts = {}
+OUTCOMES = ["lost", "wrong", "hung", "crashed", "other"]
+AT_ONCE = 8
+failed, counts = collections.Counter(), collections.Counter()  # of the present walk
 
 
 def remove(path):
@@ -39,18 +40,17 @@ def remove(path):
 
 
 class Walk(Http, Shards):
-    def __init__(self, name, fcopy, number, seed, home):
-        self.name, self.fcopy, self.number, self.seed = name, fcopy, number, seed
+    def __init__(self, fcopy, number, seed, home):
+        self.fcopy, self.number, self.seed = fcopy, number, seed
         self.r = random.Random("%s:%d" % (seed, number))
-        self.home = os.path.join(home, "walk")
+        self.home = os.path.join(home, "walk%d" % os.getpid())
         less = self.r.random() < .3 and os.environ.get("FAULTFS")
         self.area = self.home + "/m" if less else self.home
         self.at = self.area + "/at"
         self.src, self.dst = self.home + "/s", self.at + "/d"
         self.clock = 10**18  # each change has a time of its own
-        self.log, self.snapshots, self.edited, self.found = [], {}, False, False
+        self.log, self.snapshots, self.edited, self.found = [], {}, False, []
         self.tree = self.r.random() < .75
-        remove(self.home)
         self.storage = Storage(self.area, self.home + "/backing", self.r.choice(KINDS)) if less else Storage()
         os.makedirs(self.at)
 
@@ -252,7 +252,7 @@ class Walk(Http, Shards):
         except subprocess.TimeoutExpired:  # it waits for the first one
             process.kill()
             process.communicate()
-            counts["waited"] = counts.get("waited", 0) + 1
+            counts["waited"] += 1
             err = ""
         step.commands.append(Command(words, self.tree))
         step.backs_up = any(c.backup for c in step.commands)
@@ -293,8 +293,7 @@ class Walk(Http, Shards):
 
     def fail(self, kind, text):
         failed[kind] += 1
-        self.found = True
-        print("%s: FAILED (%s): %s:%d: %s" % (self.name, kind, self.seed, self.number, text.replace(self.home + "/", "")))
+        self.found.append("walk: FAILED (%s): %s:%d: %s" % (kind, self.seed, self.number, text))
 
     def see(self):
         """The snapshots of DST and SRC, and what fcopy has left."""
@@ -339,7 +338,7 @@ class Walk(Http, Shards):
         return None
 
     def count(self, kind, status):
-        counts["%s %s" % (kind, status)] = counts.get("%s %s" % (kind, status), 0) + 1
+        counts["%s %s" % (kind, status)] += 1
 
     def silenced(self):
         """Did the injected call write to standard error?"""
@@ -349,7 +348,7 @@ class Walk(Http, Shards):
     def clean(self, before, src):
         """Everything that is not in use goes, apart from temporary files, which have no lock."""
         status, _ = self.wait(self.start(["--clean", self.at, "-f"], None))
-        counts["clean"] = counts.get("clean", 0) + 1
+        counts["clean"] += 1
         there = os.listdir(self.at)
         kept = [n for n in there if n.endswith(".fcopy-part") or n.startswith(".fcopy-") and os.path.isdir(os.path.join(self.at, n))]
         if status != 0 or kept and not (self.job and self.job.began and kept == ["d.fcopy-part"]):
@@ -438,30 +437,40 @@ class Walk(Http, Shards):
                 self.abort_job()
         finally:
             self.storage.end()
-        if self.found:
-            print("\n".join("    " + line.replace(self.home + "/", "") for line in self.log), flush=True)
+        remove(self.home)
+
+
+def run(arguments):
+    """One walk, in a process that may have done others. Returns what failed, what was run, and the text to print of it; None if the
+    time is over."""
+    seed, number, home, fcopy, only, end = arguments
+    if time.monotonic() > end:
+        return None
+    failed.clear()
+    counts.clear()
+    walk = Walk(fcopy, number, seed, home)
+    walk.walk()
+    lines = walk.found + ["    " + line for line in walk.log if walk.found or only]
+    return failed, counts, "".join(line.replace(walk.home + "/", "") + "\n" for line in lines)
 
 
 def main():
     name, fcopy, count, seed = sys.argv[1:5]
-    homes, tried, stop = sys.argv[5:], 0, []
+    homes, tried, all_failed, all_counts = sys.argv[5:], 0, collections.Counter(), collections.Counter()
     seed, _, only = seed.partition(":")
-    signal.signal(signal.SIGINT, lambda *_: stop.append(1))
     os.umask(0o022)
     end = time.monotonic() + float(os.environ.get("RANDOM_SECONDS", "1e9"))
-    for number in [int(only)] if only else range(int(count)):
-        if stop or time.monotonic() > end:
-            break
-        walk = Walk(name, fcopy, number, seed, homes[number % len(homes)])
-        walk.walk()
-        tried += 1
-        if only:
-            print("\n".join(walk.log))
-        else:
-            remove(walk.home)
-    print("%s: %s" % (name, ", ".join("%s %d" % c for c in sorted(counts.items()))))
-    print("%s: %d tried, %s" % (name, tried, ", ".join("%d %s" % (n, k) for k, n in failed.items())))
-    sys.exit(1 if any(failed.values()) else 0 if tried else 77)
+    numbers = [int(only)] if only else range(int(count))
+    with multiprocessing.Pool(AT_ONCE) as pool:
+        walks = ((seed, number, homes[number % len(homes)], fcopy, bool(only), end) for number in numbers)
+        for one_failed, one_counts, text in filter(None, pool.imap_unordered(run, walks)):
+            tried += 1
+            all_failed += one_failed
+            all_counts += one_counts
+            print(text, end="", flush=True)
+    print("%s: %s" % (name, ", ".join("%s %d" % c for c in sorted(all_counts.items()))))
+    print("%s: %d tried, %s" % (name, tried, ", ".join("%d %s" % (all_failed[k], k) for k in OUTCOMES)))
+    sys.exit(1 if all_failed else 0 if tried else 77)
 
 
 main()
