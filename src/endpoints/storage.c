@@ -80,13 +80,17 @@ static void probe_remove(struct probe *p, int dir, const char *name, int flags)
 		p->left = errno;
 }
 
-static bool probe_create(int dir, const char *name)
+/* signs: it is the lock of this directory. */
+static bool probe_create(int dir, const char *name, bool signs)
 {
 	const int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
 	/* rclone creates an empty file after close(2), perhaps after its removal. */
-	(void)!write(fd, "\n", 1);
+	if (signs)
+		(void)private_sign(dir, fd);
+	else
+		(void)!write(fd, "\n", 1);
 	if (close(fd) == 0)
 		return true;
 	unlinkat(dir, name, 0);
@@ -96,6 +100,7 @@ static bool probe_create(int dir, const char *name)
 static bool probe_reads(int dir, const char *name)
 {
 	char byte;
+	errno = 0;
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	bool readable = fd >= 0 && read(fd, &byte, 1) == 1;
 	io_close(fd);
@@ -118,24 +123,25 @@ static int probe_open(int dir, const char *name)
 }
 
 /* gcsfuse can be set up to rename only empty directories, and with its write cache rclone returns
- * EIO for the files of a renamed directory until it has uploaded them. The directory is `b`. The
- * file is made, read and removed by the descriptor of its directory. */
+ * EIO for the files of a renamed directory until it has uploaded them. The directory is `b`. Its
+ * file is made, read and removed by its descriptor. By this lock, which nobody holds, fcopy --clean
+ * recognises what a killed process leaves. */
 static bool probe_full_directory(struct probe *p, bool *able)
 {
-	const char *const file = "f";
 	int fd = probe_open(p->dir, p->b);
 	*able = false;
-	if (fd < 0 || !probe_create(fd, file)) {
+	if (fd < 0 || !probe_create(fd, PRIVATE_LOCK, true)) {
 		io_close(fd);
 		return false; /* the copy will fail, too */
 	}
-	const bool learned = probe_rename_closed(p, p->b, p->a, true, able);
+	bool learned = probe_rename_closed(p, p->b, p->a, true, able);
 	/* Only under its first name does rclone forget the upload of the file. */
-	if (*able && !probe_reads(fd, file)) {
+	if (*able && !probe_reads(fd, PRIVATE_LOCK)) {
+		learned = errno != ENOENT; /* fcopy --clean has removed it */
 		*able = false;
 		(void)!renameat(p->dir, p->a, p->dir, p->b);
 	}
-	probe_remove(p, fd, file, 0);
+	probe_remove(p, fd, PRIVATE_LOCK, 0);
 	close(fd);
 	return learned;
 }
@@ -168,11 +174,11 @@ static void probe_directory(struct probe *p, bool full)
 static void probe_files(struct probe *p)
 {
 	bool renames, replaces = false;
-	if (!probe_create(p->dir, p->a))
+	if (!probe_create(p->dir, p->a, false))
 		return;
 	bool learned = probe_rename_closed(p, p->a, p->b, false, &renames);
 	if (renames)
-		learned = probe_create(p->dir, p->a) &&
+		learned = probe_create(p->dir, p->a, false) &&
 			  probe_rename_closed(p, p->a, p->b, false, &replaces);
 	if (!replaces)
 		probe_remove(p, p->dir, p->a, 0);

@@ -171,28 +171,27 @@ static int private_open_new(struct private_directory *p, struct failure *fail)
 	return r;
 }
 
-/* By these lines fcopy --clean recognises the directory. Best effort: what is not signed stays.
- * rclone creates an empty file after close(2), perhaps after its removal. */
-static void private_sign(struct private_directory *p)
+uint64_t private_sign(int dir, int lock)
 {
 	struct stat st = {0};
 	struct journal_fact facts[3] = {{.kind = JOURNAL_VERSION_IS, .number = JOURNAL_VERSION},
 					{.kind = JOURNAL_PRIVATE}};
 	char line[JOURNAL_LINE], text[512];
 	size_t size = 0;
-	if (fstat(p->fd, &st) < 0)
-		return;
-	p->number = st.st_ino;
-	if (!system_numbers_last(p->fd))
-		(void)!getrandom(&p->number, sizeof(p->number), 0);
-	facts[1].number = p->number;
-	private_here(p->fd, &facts[2]);
+	if (fstat(dir, &st) < 0)
+		return 0;
+	uint64_t number = st.st_ino;
+	if (!system_numbers_last(dir))
+		(void)!getrandom(&number, sizeof(number), 0);
+	facts[1].number = number;
+	private_here(dir, &facts[2]);
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
 		size_t n = journal_format(&facts[i], line);
 		memcpy(text + size, line, n);
 		size += n;
 	}
-	(void)!write(p->lock, text, size);
+	(void)!write(lock, text, size);
+	return number;
 }
 
 /* Was the open directory made before `start`? Then another user has moved it to this name. Only a
@@ -224,7 +223,7 @@ static int private_create_lock(struct private_directory *p, struct failure *fail
 	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) ||
 	    !private_has_name(p->fd, p->parent, p->name))
 		return -ENOENT;
-	private_sign(p);
+	p->number = private_sign(p->fd, p->lock);
 	return 0;
 }
 

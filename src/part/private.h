@@ -93,6 +93,10 @@ bool private_locks_are_local(int fd);
 /* An NFS client asks the server whether a directory has changed when it is opened for reading. */
 void private_refresh(int dir);
 
+/* By what this writes to the lock of the open directory `dir`, fcopy --clean recognises the
+ * directory. Best effort: what is not signed stays. Returns the number of struct private_directory.
+ * rclone creates a file that is empty after close(2), perhaps after its removal. */
+uint64_t private_sign(int dir, int lock);
 /* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
  * umount(2) is of a file system that was flushed. */
 void private_here(int fd, struct journal_fact *run);

@@ -251,6 +251,20 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ["FCOPY"], "--clean", "d
 	[ "$(ls -A backing)" = "" ]
 }
 
+@test "what a killed copy left that had asked what can be renamed is removed" {
+	need_strace
+	mkdir -p backing s
+	random s/a 1000
+	# shellcheck disable=SC2016
+	by_fuse rw 'for call in renameat:1 renameat:2 unlinkat:1 unlinkat:2; do
+			strace -qq -o /dev/null -e inject=${call%:*}:signal=KILL:when=${call#*:} "$FCOPY" -j1 -r s m/t &&
+				exit 1
+			[ -n "$(ls -A backing)" ]
+			"$FCOPY" --clean m -f
+			[ -z "$(ls -A backing)" ]
+		done'
+}
+
 @test "what shards left after their commit is called a receipt, not an unfinished copy" {
 	expect 0 --shard=0/1 src/a d/copy
 	expect 0 --json --clean d
