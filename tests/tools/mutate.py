@@ -28,7 +28,7 @@ DESCRIPTOR = re.compile(
 MEMORY = re.compile(r"\w\[(?:1[6-9]|[2-9]\d|\d{3,}|[A-Z_]+ \+ \d+)\]|\b(?:malloc|calloc|realloc)\(.*\d")
 NONE = re.compile(r"(?:^|[^\w)\] ]|[=?:,(] |return )-1$")
 NO_EFFECT = re.compile(r"\b(?:nanosleep|madvise)\(|^\t\{\"_+\", 0,")
-RELEASES = r"free|return|pthread_mutex_lock|rivals_lock|while|if|for|switch|\w*_(?:free|unref|destroy)\b"
+RELEASES = r"free|return|pthread_mutex_lock|rivals_lock|while|if|for|switch|\w*_(?:free|unref|destroy)(?:_\w+)?\b"
 CALL = re.compile(r"^\t+(?:\w+ = |\(void\))?(?!%s)[a-z_0-9]+\(.*\);$" % RELEASES)
 CONDITION = re.compile(r"^(\t+(?:\} else )?(?:if|while) )\((.*)\)( \{)?$")
 

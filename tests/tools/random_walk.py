@@ -368,6 +368,7 @@ class Walk(Http, Shards):
         for at, want in self.snapshots.items():
             if {p: e[:6] for p, e in want.items()} != {p: e[:6] for p, e in (snapshot(at) or {}).items()}:
                 self.fail("lost", "%s changed" % at)
+        step.torn = kind == "kill" and before is None and "renamedir" in (self.storage.options or "")
         # A mirror flushes, and removes its marker, when it has removed everything else.
         failed_entries = all(status in (1, 2) for status, _ in step.ended) and \
             not any(w in text for w in ("sync", "unlinkat", "remove", "rmdir", ".fcopy-mirror"))

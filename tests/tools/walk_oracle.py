@@ -270,10 +270,15 @@ class Step:
         self.silenced = False  # a message could not be written
         self.receipt = False  # the part is the receipt of a job that has committed, and in nobody's way
         self.seen = None  # SRC, if its bytes came by HTTP
+        self.torn = False  # it was killed while it wrote a new tree where no directory can be renamed
 
     def whole(self, path, now):
         """Is it an entry of SRC?"""
         return any(same(src.get(path), now) for src in self.sources)
+
+    def begun(self, path, now):
+        """May it be the beginning of a file of SRC?"""
+        return self.torn and is_file(now) and any(is_file(src.get(path)) and now.size <= src[path].size for src in self.sources)
 
     def old(self, path, now):
         """Is it what a backup would have?"""
@@ -346,7 +351,8 @@ class Step:
                 found.append("%r was removed although the command failed" % path)
         for path, now in self.after.items():
             is_known = path in self.before or is_directory(now) and any(is_directory(src.get(path)) for src in self.sources)
-            if not is_known and not self.whole(path, now) and not self.old(path, now) and not same(self.aside.get(path), now):
+            if not is_known and not self.whole(path, now) and not self.begun(path, now) and not self.old(path, now) and \
+                    not same(self.aside.get(path), now):
                 found.append("%r is not whole, or belongs to nobody: %s" % (path, now))
         return found
 
