@@ -6,14 +6,24 @@ load helper
 load shard
 load shard_tree
 
-@test "an interrupted read of a list is repeated" {
+@test "an interrupted read of a list is repeated, and another failure is reported" {
 	need_strace
+	local call path
+	path=$(pwd -P)/t.fcopy-part/share.list.0
 	mkdir s
 	echo data >s/a
-	run --separate-stderr strace -f -qq -o trace -P "$(pwd -P)/t.fcopy-part/share.list.0" -e trace=read \
-		-e inject=read:error=EINTR:when=1 "$FCOPY" -a -j1 --shard=0/1 s t
+	for call in read "?fstat,?newfstatat,?fstatat64"; do
+		separately strace -f -qq -o trace -P "$path" -e trace="$call" -e inject="$call:error=EIO:when=1" \
+			"$FCOPY" -a -j1 --shard=0/1 s t
+		demand 1
+		injected
+		mentions 't: read of its list: Input/output error'
+		absent t
+	done
+	separately strace -f -qq -o trace -P "$path" -e trace=read -e inject=read:error=EINTR:when=1 \
+		"$FCOPY" -a -j1 --shard=0/1 s t
 	demand 0
-	grep -q INJECTED trace
+	injected
 	committed
 }
 
