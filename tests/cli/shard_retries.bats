@@ -37,6 +37,23 @@ has_blocks() {
 	[ "$(stat -c %b $1 2>/dev/null || echo 0)" -gt 0 ]
 }
 
+@test "whichever mkdir of a shard fails, the same command completes the copy" {
+	need_strace
+	local n
+	mkdir -p s/empty
+	echo a >s/a
+	for n in 1 2 3 4 5; do
+		separately strace -f -qq -o trace -e trace=mkdirat -e inject=mkdirat:error=EIO:when=$n \
+			"$FCOPY" -a -j1 --shard=0/1 s t
+		grep -q INJECTED trace || break
+		demand 1
+		retried -a -j1
+		rm -r t t.fcopy-part
+	done
+	[ "$n" = 5 ] # the last failure was that of t/empty
+	demand 0
+}
+
 @test "a symlink that has become a file since is not followed" {
 	for option in -r -a; do
 		rm -rf s t t.* victim
