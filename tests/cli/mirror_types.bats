@@ -37,6 +37,17 @@ make_kind() {
 		[ d/one -ef d/two ]
 		absent d/elsewhere
 	done
+	# Without data: the old entry goes first.
+	rm -rf d
+	mkdir d
+	ln -s elsewhere d/one
+	mkfifo d/link-file
+	expect 0 -aT --delete --attributes-only s d
+	[ -f d/one ]
+	[ ! -L d/one ]
+	[ d/one -ef d/two ]
+	[ -f d/link-file ]
+	absent d/elsewhere
 	rm -rf d
 	mkdir -p d/file-file
 	mkfifo d/link-file d/one
