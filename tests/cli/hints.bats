@@ -64,6 +64,10 @@ load helper
 	says "fcopy: numbered: stat: No such file or directory"
 	expect 1 -b other a d
 	says "fcopy: other: stat: No such file or directory"
+	touch never
+	expect 1 -u older -b never a d # a file has one of the two names
+	says "fcopy: older: stat: No such file or directory" \
+		"fcopy: hint: use --update=older: older is a SRC here"
 	absent new
 	echo b >numbered
 	expect 0 -b numbered a d
