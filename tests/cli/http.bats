@@ -310,6 +310,13 @@ load http
 	ended 0
 	cmp a b
 	said "^fcopy: client [0-9.:]*: GET 200: 98 KiB in [^,]*$" server.log
+	: >empty # its client closes after the head
+	serve -v empty http-listen:0
+	strace -f -o trace -e trace='?poll,?ppoll' -e inject='?poll,?ppoll:delay_enter=100000' -p "$server" 2>/dev/null &
+	until grep -q TracerPid:.*[1-9] "/proc/$server/status"; do sleep 0.01; done
+	get -o b "$(url empty)"
+	ended 0
+	said "^fcopy: client [0-9.:]*: GET 200: 0 B in [^,]*$" server.log
 	serve -v a http-listen:0
 	python3 - "$port" <<-'END'
 	import socket, sys
