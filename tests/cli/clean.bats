@@ -101,11 +101,13 @@ left() {
 	rm d/.fcopy-*
 }
 
-@test "an empty directory is removed without a lock; the mark of a killed mirror stays for the next run" {
-	mkdir -m 700 d/.fcopy-0123456789abcdef
+@test "an empty directory is removed with or without a lock; the mark of a killed mirror stays for the next run" {
+	mkdir -m 700 d/.fcopy-0123456789abcdef d/.fcopy-fedcba9876543210
+	(umask 077 && : >d/.fcopy-fedcba9876543210/lock) # a process was killed just after that
 	touch d/.fcopy-mirror
 	expect 0 --clean d -f
-	[ ! -e d/.fcopy-0123456789abcdef ]
+	absent d/.fcopy-0123456789abcdef
+	absent d/.fcopy-fedcba9876543210
 	[ -f d/.fcopy-mirror ]
 	[[ $output != *mirror* ]]
 	rm d/.fcopy-mirror
