@@ -70,6 +70,8 @@ static void memory_limit_is_read(void **state)
 	assert_int_equal(cpus_memory("cgroup", "root"), 134217728);
 	make_text("root/a/memory.max", "67108864\n");
 	assert_int_equal(cpus_memory("cgroup", "root"), 67108864);
+	make_text("root/a/memory.max", "7");
+	assert_int_equal(cpus_memory("cgroup", "root"), 7);
 }
 
 /* Version 1 has a directory for each controller, and a line for each in the list of groups. */
