@@ -57,6 +57,15 @@ foretells() {
 			done
 		done
 	done
+	# Two names of one file in DST, the first of which stays.
+	for o in "-u s/x s/new" "-u s/new s/x"; do
+		fixture file two
+		touch -d 2001-01-01 s/x
+		echo new >s/new
+		ln d/other d/new
+		# shellcheck disable=SC2086
+		foretells $o d || { echo "$o"; return 1; }
+	done
 	for o in 1 "direct -f"; do # MODE is no third SRC
 		for dst in absent two dir; do
 			fixture file $dst
