@@ -268,12 +268,43 @@ static void old_file_vanishes(void **state)
 	assert_string_equal(report.error.reason, "was removed during the copy");
 }
 
+static bool say_yes(void *user, const char *dst)
+{
+	return user == NULL && dst;
+}
+
+/* A part whose DST was asked about: DST is looked at once more before the rename. */
+static void once_asked(void *failures)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {.copy = {.api = FCOPY_API, .resume = true},
+						   .confirm = say_yes};
+	const char *const src = "src";
+	set_the_scene(HOLES);
+	fault_on();
+	const int r = fcopy_tree(&src, 1, DST, &options, &report);
+	fault_off();
+	*(int *)failures += r < 0;
+	assert_errno(report.error.err, r < 0 ? EIO : 0);
+	assert_true(r < 0 || same_bytes("src", DST));
+}
+
+static void asked_fails(void **state)
+{
+	int failures = 0;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	fault_sweep(*state, EIO, once_asked, &failures);
+	assert_true(failures > 0);
+}
+
 int main(void)
 {
 	static const int once_only = 1, always = FAULT_EVERY + 1;
 	cases_enter("ext4");
 	case_add(old_file_vanishes, &once_only, "a replaced file without a name for an instant");
 	case_add(old_file_vanishes, &always, "a replaced file that is removed");
+	case_add(asked_fails, "fstatat64", "resume after a yes: fstatat64 fails");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
 				rows[i].call);
