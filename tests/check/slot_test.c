@@ -6,6 +6,7 @@
 #include "util.h"
 
 #include "endpoints/slot.h"
+#include "io/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -366,6 +367,29 @@ START_TEST(a_storage_remembers_what_close_does)
 }
 END_TEST
 
+/* A directory that is open as O_PATH cannot be asked; one of /proc has no such flag. */
+START_TEST(a_directory_may_ignore_case_if_it_cannot_be_asked)
+{
+	static const struct {
+		const char *path;
+		int flags;
+		bool folds;
+	} asked[] = {{"/proc", O_RDONLY, false},
+		     {"/proc", O_PATH, true},
+		     {"d", O_RDONLY, false},
+		     {"d", O_PATH, true}};
+	enter(&dirs[0]);
+	need(mkdir("d", 0755) == 0);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		const int dir = open(asked[i].path, asked[i].flags | O_DIRECTORY | O_CLOEXEC);
+		need(dir >= 0);
+		check(system_folds(dir) == asked[i].folds, "%s, row %zu", asked[i].path, i);
+		close(dir);
+	}
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -379,5 +403,6 @@ int main(void)
 	tcase_add_loop_test(c, a_commit_makes_the_backup_or_changes_nothing, 0,
 			    (int)(sizeof(backings) / sizeof(*backings)));
 	tcase_add_test(c, a_storage_remembers_what_close_does);
+	tcase_add_test(c, a_directory_may_ignore_case_if_it_cannot_be_asked);
 	return run_suite(s);
 }
