@@ -117,13 +117,23 @@ list_and_stop() {
 	committed
 }
 
-@test "a shard that waits for the list makes the rest of it when the one that lists is killed" {
+@test "a shard that waits for the list makes the rest of it when the one that lists is killed or interrupted" {
 	need_strace
-	local lister copier
-	list_and_stop
-	kill -KILL "$(pgrep -P $lister)"
-	wait $copier
-	committed
+	local lister copier pid signal i
+	mkdir -p s/{1..40}
+	for i in {1..40}; do # of some files, one of two names is listed then
+		echo $i >s/$i/a
+		ln s/$i/a s/$((i % 40 + 1))/b
+	done
+	for signal in KILL TERM; do
+		list_and_stop
+		pid=$(pgrep -P $lister)
+		kill -$signal "$pid"
+		kill -CONT "$pid" 2>/dev/null || [ $signal = KILL ]
+		wait $copier
+		committed
+		rm -r t t.fcopy-part
+	done
 }
 
 @test "each file of the list is flushed before it gets its name: a power cut leaves no damaged list" {
