@@ -52,13 +52,16 @@ bool private_is_ours(int parent, const struct stat *st, bool *exposed)
 	struct stat probe = {0};
 	const bool closed = (st->st_mode & 07777 & ~(mode_t)S_ISGID) == 0700;
 	*exposed = false;
+	errno = 0;
 	if (!S_ISDIR(st->st_mode))
 		return false;
 	if (st->st_uid == geteuid() && closed)
 		return true;
 	/* Does the storage give other owners, or more rights, than were asked for? Its fixed mode
 	 * may be 0600. */
-	if (private_probe(parent, 0400, &probe) < 0 || probe.st_uid != st->st_uid)
+	const int r = private_probe(parent, 0400, &probe);
+	errno = -r;
+	if (r < 0 || probe.st_uid != st->st_uid)
 		return false;
 	*exposed = !closed || probe.st_uid != geteuid();
 	return closed || (probe.st_mode & 0377);
@@ -163,9 +166,16 @@ static int private_open_new(struct private_directory *p, struct failure *fail)
 		if (r == 0)
 			r = private_look(p, &st, fail);
 	}
-	if (r == -ENOTDIR || r == -ELOOP ||
-	    (r == 0 && !private_is_ours(p->parent, &st, &p->exposed)))
+	if (r == -ENOTDIR || r == -ELOOP)
 		return -ESTALE;
+	if (r == 0 && !private_is_ours(p->parent, &st, &p->exposed)) {
+		if (errno == 0)
+			return -ESTALE;
+		r = fail_at(fail, "open");
+		close(p->fd);
+		p->fd = -1; /* whatever is in it is left alone */
+		return r;
+	}
 	if (r == 0 && (r = private_is_empty(p->fd)) >= 0)
 		r = r == 1 ? 0 : -ESTALE;
 	return r;

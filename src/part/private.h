@@ -71,7 +71,8 @@ static inline bool private_is_shared(const struct stat *dir)
 {
 	return io_is_foreign(dir) || (dir->st_mode & 022);
 }
-/* Is this directory, with this stat, one that private_make could have made in `parent`? */
+/* Is this directory, with this stat, one that private_make could have made in `parent`? If not,
+ * errno is 0, or why that is unknown. */
 bool private_is_ours(int parent, const struct stat *, bool *exposed);
 /* 1: the directory has no entries; 0; -errno. */
 int private_is_empty(int fd);

@@ -74,6 +74,22 @@ load helper
 	done
 }
 
+@test "storage with fixed modes: whichever open fails, no hidden directory stays that no message names" {
+	need_strace
+	mkdir -p backing s
+	echo a >s/a
+	# shellcheck disable=SC2016
+	by_fuse fmode=755,dmode=755 'for ((n = 1, failed = 0; n < 200; n++)); do
+			strace -f -qq -o trace -e trace=openat -e inject=openat:error=ENOSPC:when=$n \
+				"$FCOPY" -j1 --mirror s m/d 2>err || true
+			grep -q INJECTED trace || break
+			if grep "INJECTED" trace | grep -q "O_EXCL.*, 0400)"; then failed=$((failed + 1)); fi
+			find m -name ".fcopy-*" -type d -printf "%f\n" | while read -r name; do grep -qF "$name" err; done
+			rm -rf m/d m/.fcopy-*
+		done
+		[ $failed -ge 1 ]'
+}
+
 @test "-v says that an unfinished copy is not private where every directory has a fixed mode" {
 	mkdir -p backing s
 	echo data >s/a
