@@ -28,6 +28,12 @@ load helper
 		holds new d/old
 	fi
 	chmod 755 d
+	if is_root && chattr +a d 2>/dev/null; then
+		run --separate-stderr bin/cp new d/old
+		chattr -a d
+		[ "$status" = 0 ]
+		holds new d/old
+	fi
 }
 
 @test "called cp: an abbreviation is of an option of cp; a tree lacks only what failed" {

@@ -245,7 +245,7 @@ for path in sys.argv[2:]:
         total = (total ^ byte) * 0x100000001b3 % (1 << 64)
     end = b"" if sys.argv[1] == "short" else b"end %d %016x\n" % (len(lines), total ^ (sys.argv[1] == "sum"))
     with open(path, "wb") as f:
-        f.write(text + end)
+        f.write(b"" if sys.argv[1] == "nothing" else (text + end)[:-1] if sys.argv[1] == "cut" else text + end)
 PYTHON
 }
 
@@ -255,7 +255,7 @@ PYTHON
 	local how i
 	mkdir src
 	for ((i = 0; i < 600; i++)); do echo $i >src/$i; done
-	for how in short sum null kind field escape empty parent; do
+	for how in nothing cut short sum null kind field escape empty parent; do
 		rm -rf dst dst.*
 		apart 0 -r --shard=0/2 src dst
 		damage_list $how
