@@ -130,10 +130,14 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 /* The last of several runs removes the marker. */
 static void mirror_remove_marker(struct tree *t, const struct directory *root)
 {
-	const struct mirror *m = &t->mirror;
+	struct mirror *m = &t->mirror;
 	if (m->marker == MARKER_NONE || m->marker == MARKER_UNKNOWN || /* it could not be locked */
 	    (flock(m->fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
 		return;
+	if (system_is_rclone(root->dst)) { /* it creates an open file again that was removed */
+		close(m->fd);
+		m->fd = -1;
+	}
 	if (unlinkat(root->dst, MARKER, 0) < 0 && errno != ENOENT)
 		mirror_warn(t, "unlink of " MARKER, root->dst_path, errno);
 }
@@ -164,17 +168,59 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 }
 
 /* Entries of DST that it lists under other names than SRC, such as those in another case. */
+struct alias {
+	struct inode inode;
+	bool listed;
+};
+
 struct aliases {
-	struct inode *of; /* sorted */
+	struct alias *of; /* sorted, each inode once */
 	size_t count;
-	bool unknown; /* there are some, and inode numbers change here: any entry may be one */
+	bool unknown; /* there are some, and inode numbers do not tell: any entry may be one */
 };
 
 static int mirror_compare_aliases(const void *a, const void *b)
 {
-	const struct inode *x = a, *y = b;
-	return x->dev != y->dev ? (x->dev < y->dev ? -1 : 1)
-				: (x->ino > y->ino) - (x->ino < y->ino);
+	const struct inode x = ((const struct alias *)a)->inode,
+			   y = ((const struct alias *)b)->inode;
+	return x.dev != y.dev ? (x.dev < y.dev ? -1 : 1) : (x.ino > y.ino) - (x.ino < y.ino);
+}
+
+static struct alias *mirror_find_alias(const struct aliases *found, const struct stat *st)
+{
+	const struct alias key = {.inode = inode_of(st)};
+	return found->count == 0 ? NULL
+				 : bsearch(&key, found->of, found->count, sizeof(*found->of),
+					   mirror_compare_aliases);
+}
+
+static void mirror_sort_aliases(struct aliases *found)
+{
+	size_t n = 0;
+	if (found->count > 0)
+		qsort(found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
+	for (size_t i = 0; i < found->count; i++)
+		if (n == 0 || mirror_compare_aliases(&found->of[i], &found->of[n - 1]) != 0)
+			found->of[n++] = found->of[i];
+	found->count = n;
+}
+
+/* FUSE may give each name an inode number of its own: then the copy of a name that DST does not
+ * list has a number that no listed name has. */
+static bool mirror_lists_all(const struct directory *d, const struct name_list *dst,
+			     const struct aliases *found)
+{
+	struct stat st;
+	size_t listed = 0;
+	for (size_t i = 0; listed < found->count && i < dst->count; i++) {
+		struct alias *alias = fstatat(d->dst, dst->name[i], &st, AT_SYMLINK_NOFOLLOW) == 0
+					  ? mirror_find_alias(found, &st)
+					  : NULL;
+		listed += alias && !alias->listed;
+		if (alias)
+			alias->listed = true;
+	}
+	return listed == found->count;
 }
 
 /* Finds the copies of names that DST does not list. Returns 0 or -errno with the call. */
@@ -191,18 +237,11 @@ static int mirror_find_aliases(const struct directory *d, const struct name_list
 				  again.st_ino != st.st_ino;
 		if (!found->of && !(found->of = malloc(src->count * sizeof(*found->of))))
 			return fail_if(fail, -ENOMEM, "malloc");
-		found->of[found->count++] = inode_of(&st);
+		found->of[found->count++] = (struct alias){.inode = inode_of(&st)};
 	}
-	if (found->count > 0)
-		qsort(found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
+	mirror_sort_aliases(found);
+	found->unknown |= !mirror_lists_all(d, dst, found);
 	return 0;
-}
-
-static bool mirror_is_alias(const struct aliases *found, const struct stat *st)
-{
-	const struct inode key = inode_of(st);
-	return found->count > 0 &&
-	       bsearch(&key, found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
 }
 
 /* Is the entry of SRC with this name excluded? One of another type in DST may not be. */
@@ -226,8 +265,8 @@ static int mirror_note_extra(struct worker *w, struct directory *d, const char *
 		return fail_reported(
 		    fail, report_refusal(w, &e, entry_dst, ESTALE,
 					 "may be the copy of an entry with another name: inode "
-					 "numbers change here: not removed"));
-	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st)
+					 "numbers do not tell here: not removed"));
+	return mirror_find_alias(aliases, &st) || mirror_note(w, d, name, &st)
 		   ? 0
 		   : fail_if(fail, -ENOMEM, "malloc");
 }

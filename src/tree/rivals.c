@@ -378,7 +378,11 @@ int rivals_report_new(struct worker *w, const struct entry *e)
 	namesakes_search(w->tree, &s, false);
 	if (namesakes_have_one_source(&s) || (!s.rival[0] && s.count > 1))
 		return rivals_leave(w);
-	return s.rival[0] || (s.unknown && !namesakes_are_impossible(e, &s.dst))
+	/* Where each name has an inode number of its own, no rival is found by that. */
+	const bool aliased = !s.unknown && s.dst.st_nlink > 0 &&
+			     !namesakes_are_impossible(e, &s.dst) &&
+			     !reader_lists(e->dir->dst, e->as);
+	return s.rival[0] || aliased || (s.unknown && !namesakes_are_impossible(e, &s.dst))
 		   ? rivals_report_found(w, &s)
 		   : 0;
 }

@@ -151,6 +151,42 @@ ended() {
 	[ -f backing/d/extra ]
 }
 
+@test "each name has an inode number of its own, and DST ignores case: what got another case stays, and the mirror fails" {
+	mkdir -p s/d backing
+	echo 1 >s/name
+	echo 2 >s/d/in
+	echo 3 >s/other
+	# shellcheck disable=SC2016
+	by_fuse 'drawn,caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0' '"$FCOPY" --mirror s m/t
+		mv s/name s/NAME
+		mv s/d s/D
+		rm s/other
+		for content in 1 longer; do
+			echo $content >s/NAME
+			for option in --dry-run -q; do
+				"$FCOPY" --mirror $option s m/t 2>err && exit 8
+				grep -q "may be the copy of an entry with another name" err
+			done
+			[ "$(cat backing/t/name)" = $content ]
+			[ "$(cat backing/t/d/in)" = 2 ]
+			[ -e backing/t/other ]
+		done'
+}
+
+@test "two names of one entry that DST lists by a third one: it stays, and what SRC lacks is removed" {
+	mkdir -p s backing
+	echo 1 >s/name
+	echo 2 >s/other
+	# shellcheck disable=SC2016
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '"$FCOPY" --mirror s m/t
+		mv s/name s/NAme
+		ln s/NAme s/naME
+		rm s/other
+		"$FCOPY" --mirror s m/t || [ $? = 1 ]
+		[ "$(ls backing/t | grep -v fcopy)" = name ]'
+	holds 1 backing/t/name
+}
+
 # cpu ARG…: the CPU milliseconds of fcopy ARG….
 cpu() {
 	local TIMEFORMAT='%3U %3S' times

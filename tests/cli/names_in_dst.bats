@@ -256,3 +256,20 @@ load helper
 	expect 1 -r s/a s/b d
 	expect 1 -a -T s d
 }
+
+@test "each name has an inode number of its own, and DST ignores case: a new tree fails where two entries become one" {
+	mkdir -p c/Dir c/dIR backing
+	echo A >c/File
+	echo bb >c/fiLE
+	echo 1 >c/Dir/x
+	echo 2 >c/dIR/x
+	# shellcheck disable=SC2016
+	by_fuse 'drawn,caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0' 'for option in -j1 -j4 "-a -j1"; do
+			s=0
+			"$FCOPY" $option -rT c m/t 2>err || s=$?
+			[ $s = 1 ]
+			[ "$(grep -c "is already the copy of another entry" err)" = 2 ]
+			[ ! -e m/t ]
+			rm -rf m/*
+		done'
+}
