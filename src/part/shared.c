@@ -70,7 +70,9 @@ static int private_rename_unflagged(int from, const char *name, int to, const ch
 		return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
 	}
 	if (linkat(from, name, to, as, 0) < 0) {
-		if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
+		/* EIO of rclone, and ERANGE of CryFS, whatever there is. */
+		if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK ||
+		    errno == EIO || errno == ERANGE)
 			return private_exists(to, as)             ? -EEXIST
 			       : renameat(from, name, to, as) < 0 ? -errno
 								  : 0;

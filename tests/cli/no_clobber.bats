@@ -53,3 +53,25 @@ load helper
 		rm -rf b.fcopy-part
 	done
 }
+
+@test "storage that has no links and no rename that replaces nothing, whatever the errno: a new file gets its name" {
+	need_strace
+	mkdir -p backing
+	random f 10000
+	# shellcheck disable=SC2016
+	by_fuse rw 'for errno in EPERM EOPNOTSUPP EIO ERANGE; do
+			setfattr -n user.fault -v link:$errno m
+			for option in -n -u --update=none-fail -b; do
+				strace -f -qq -o trace -e trace=renameat2,linkat -e inject=renameat2:error=EINVAL \
+					"$FCOPY" $option f m/f
+				grep -q "linkat.* -1 $errno" trace
+				cmp f backing/f
+				rm m/f
+			done
+			echo old >m/f
+			! strace -f -qq -o trace -e inject=renameat2:error=EINVAL "$FCOPY" --update=none-fail f m/f || exit 8
+			[ "$(cat backing/f)" = old ]
+			rm m/f
+		done'
+	[ -z "$(ls -A backing)" ]
+}
