@@ -415,3 +415,27 @@ ERRNOS="ENOSYS EOPNOTSUPP EPERM EACCES EINVAL EIO EMFILE EXDEV"
 	[ "$output" = "" ]
 	[ "$(grep -c "cannot be resumed: rclone renames a directory only when it has uploaded what is in it" <<<"$stderr")" = 6 ]
 }
+
+@test "rclone: a mirror leaves no marker, which would come back when it is closed; a new file is not replaced with -n" {
+	need rclone fusermount3
+	need_root "to mount"
+	mkdir b m s
+	echo 1 >s/f
+	touch conf
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'rclone mount --config conf --vfs-cache-mode off b m >log 2>&1 &
+		for ((i = 0; i < 100; i++)); do mountpoint -q m && break; sleep 0.1; done
+		mountpoint -q m || exit 9
+		set -e
+		for run in 1 2 3; do
+			"$FCOPY" -q --mirror s m/t
+			[ "$(ls -A m/t)" = f ]
+		done
+		"$FCOPY" -n s/f m/new
+		umount m'
+	[ "$status" != 9 ] || skip "rclone does not mount"
+	demand 0
+	[ "$(ls -A b/t)" = f ]
+	holds 1 b/new
+}
