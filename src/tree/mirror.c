@@ -240,7 +240,7 @@ static int mirror_find_aliases(const struct directory *d, const struct name_list
 		found->of[found->count++] = (struct alias){.inode = inode_of(&st)};
 	}
 	mirror_sort_aliases(found);
-	found->unknown |= !mirror_lists_all(d, dst, found);
+	found->unknown |= !system_has(d->dst, SYSTEM_NAMES) && !mirror_lists_all(d, dst, found);
 	return 0;
 }
 
