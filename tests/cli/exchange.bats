@@ -99,20 +99,20 @@ named_by_another() {
 	need_strace
 	mkdir -p backing s outside
 	echo x >s/f
-	echo keep >outside/f
-	# Before and after the rename of the directory that holds f, fcopy waits.
+	echo keep >outside/lock
+	# Before and after the rename of the directory that holds the lock, fcopy waits.
 	by_fuse rw 'strace -f -qq -o trace -e trace=renameat -e inject=renameat:delay_enter=1000000:delay_exit=2000000:when=2 \
 			"$FCOPY" -r s m/new & copy=$!
-		holder() { cd m && ls -d .fcopy-*/f 2>/dev/null | head -n 1; cd ..; }
+		holder() { cd m && ls -d .fcopy-*/lock 2>/dev/null | head -n 1; cd ..; }
 		for i in {1..300}; do first=$(holder); [ -z "$first" ] || break; sleep 0.02; done
 		for i in {1..300}; do now=$(holder); [ "$now" = "$first" ] || [ -z "$now" ] || break; sleep 0.02; done
-		mv "m/${now%/f}" m/away
-		ln -s "$PWD/outside" "m/${now%/f}"
+		mv "m/${now%/lock}" m/away
+		ln -s "$PWD/outside" "m/${now%/lock}"
 		wait $copy
-		[ -L "m/${now%/f}" ]
-		rm "m/${now%/f}"'
+		[ -L "m/${now%/lock}" ]
+		rm "m/${now%/lock}"'
 	grep -q DELAYED trace
-	holds keep outside/f
+	holds keep outside/lock
 	holds x backing/new/f
 }
 
