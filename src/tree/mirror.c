@@ -12,6 +12,7 @@
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "part/left.h"
 #include "pool.h"
 #include "report.h"
@@ -167,83 +168,6 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 	return true;
 }
 
-/* Entries of DST that it lists under other names than SRC, such as those in another case. */
-struct alias {
-	struct inode inode;
-	bool listed;
-};
-
-struct aliases {
-	struct alias *of; /* sorted, each inode once */
-	size_t count;
-	bool unknown; /* there are some, and inode numbers do not tell: any entry may be one */
-};
-
-static int mirror_compare_aliases(const void *a, const void *b)
-{
-	const struct inode x = ((const struct alias *)a)->inode,
-			   y = ((const struct alias *)b)->inode;
-	return x.dev != y.dev ? (x.dev < y.dev ? -1 : 1) : (x.ino > y.ino) - (x.ino < y.ino);
-}
-
-static struct alias *mirror_find_alias(const struct aliases *found, const struct stat *st)
-{
-	const struct alias key = {.inode = inode_of(st)};
-	return found->count == 0 ? NULL
-				 : bsearch(&key, found->of, found->count, sizeof(*found->of),
-					   mirror_compare_aliases);
-}
-
-static void mirror_sort_aliases(struct aliases *found)
-{
-	size_t n = 0;
-	if (found->count > 0)
-		qsort(found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
-	for (size_t i = 0; i < found->count; i++)
-		if (n == 0 || mirror_compare_aliases(&found->of[i], &found->of[n - 1]) != 0)
-			found->of[n++] = found->of[i];
-	found->count = n;
-}
-
-/* FUSE may give each name an inode number of its own: then the copy of a name that DST does not
- * list has a number that no listed name has. */
-static bool mirror_lists_all(const struct directory *d, const struct name_list *dst,
-			     const struct aliases *found)
-{
-	struct stat st;
-	size_t listed = 0;
-	for (size_t i = 0; listed < found->count && i < dst->count; i++) {
-		struct alias *alias = fstatat(d->dst, dst->name[i], &st, AT_SYMLINK_NOFOLLOW) == 0
-					  ? mirror_find_alias(found, &st)
-					  : NULL;
-		listed += alias && !alias->listed;
-		if (alias)
-			alias->listed = true;
-	}
-	return listed == found->count;
-}
-
-/* Finds the copies of names that DST does not list. Returns 0 or -errno with the call. */
-static int mirror_find_aliases(const struct directory *d, const struct name_list *src,
-			       const struct name_list *dst, struct aliases *found,
-			       struct failure *fail)
-{
-	struct stat st, again;
-	for (size_t i = 0; i < src->count; i++) {
-		const char *name = src->name[i];
-		if (names_have(dst, name) || fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		found->unknown |= fstatat(d->dst, name, &again, AT_SYMLINK_NOFOLLOW) == 0 &&
-				  again.st_ino != st.st_ino;
-		if (!found->of && !(found->of = malloc(src->count * sizeof(*found->of))))
-			return fail_if(fail, -ENOMEM, "malloc");
-		found->of[found->count++] = (struct alias){.inode = inode_of(&st)};
-	}
-	mirror_sort_aliases(found);
-	found->unknown |= !system_has(d->dst, SYSTEM_NAMES) && !mirror_lists_all(d, dst, found);
-	return 0;
-}
-
 /* Is the entry of SRC with this name excluded? One of another type in DST may not be. */
 static bool mirror_is_excluded(const struct worker *w, const struct directory *d, const char *name)
 {
@@ -264,9 +188,9 @@ static int mirror_note_extra(struct worker *w, struct directory *d, const char *
 	if (aliases->unknown)
 		return fail_reported(
 		    fail, report_refusal(w, &e, entry_dst, ESTALE,
-					 "may be the copy of an entry with another name: inode "
-					 "numbers do not tell here: not removed"));
-	return mirror_find_alias(aliases, &st) || mirror_note(w, d, name, &st)
+					 "may be the copy of an entry with another name, and inode "
+					 "numbers are unreliable here: not removed"));
+	return aliases_have(aliases, &st) || mirror_note(w, d, name, &st)
 		   ? 0
 		   : fail_if(fail, -ENOMEM, "malloc");
 }
@@ -310,7 +234,7 @@ static int mirror_compare(struct worker *w, struct directory *d, const struct na
 		if (mirror_is_own(name) || system_is_lost_found(d->dst, name) ||
 		    (names_have(src, name) && !mirror_is_excluded(w, d, name)))
 			continue;
-		r = searched ? 0 : mirror_find_aliases(d, src, dst, &aliases, fail);
+		r = searched ? 0 : aliases_find(&aliases, d, src, dst, fail);
 		searched = true;
 		if (r == 0)
 			r = mirror_note_extra(w, d, name, &aliases, fail);

@@ -196,3 +196,74 @@ bool namesakes_have_one_source(const struct search *s)
 	       (namesakes_is_symlink(e->dir->dst, e->as) ||
 		namesakes_is_symlink(e->dir->dst, s->rival));
 }
+
+/* Entries of DST under other names. */
+
+static int alias_compare(const void *a, const void *b)
+{
+	const struct inode x = ((const struct alias *)a)->inode,
+			   y = ((const struct alias *)b)->inode;
+	return x.dev != y.dev ? (x.dev < y.dev ? -1 : 1) : (x.ino > y.ino) - (x.ino < y.ino);
+}
+
+static struct alias *alias_search(const struct aliases *found, const struct stat *st)
+{
+	const struct alias key = {.inode = inode_of(st)};
+	return found->count == 0
+		   ? NULL
+		   : bsearch(&key, found->of, found->count, sizeof(*found->of), alias_compare);
+}
+
+bool aliases_have(const struct aliases *found, const struct stat *st)
+{
+	return alias_search(found, st) != NULL;
+}
+
+static void aliases_sort(struct aliases *found)
+{
+	size_t n = 0;
+	if (found->count > 0)
+		qsort(found->of, found->count, sizeof(*found->of), alias_compare);
+	for (size_t i = 0; i < found->count; i++)
+		if (n == 0 || alias_compare(&found->of[i], &found->of[n - 1]) != 0)
+			found->of[n++] = found->of[i];
+	found->count = n;
+}
+
+/* FUSE may give every name a different inode number: then the copy of a name that DST does not
+ * list has a number that no listed name has. */
+static bool aliases_are_listed(const struct aliases *found, const struct directory *d,
+			       const struct name_list *dst)
+{
+	struct stat st;
+	size_t listed = 0;
+	for (size_t i = 0; listed < found->count && i < dst->count; i++) {
+		if (fstatat(d->dst, dst->name[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		struct alias *alias = alias_search(found, &st);
+		if (alias && !alias->listed) {
+			alias->listed = true;
+			listed++;
+		}
+	}
+	return listed == found->count;
+}
+
+int aliases_find(struct aliases *found, const struct directory *d, const struct name_list *src,
+		 const struct name_list *dst, struct failure *fail)
+{
+	struct stat st, again;
+	for (size_t i = 0; i < src->count; i++) {
+		const char *name = src->name[i];
+		if (names_have(dst, name) || fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		found->unknown |= fstatat(d->dst, name, &again, AT_SYMLINK_NOFOLLOW) == 0 &&
+				  again.st_ino != st.st_ino;
+		if (!found->of && !(found->of = malloc(src->count * sizeof(*found->of))))
+			return fail_if(fail, -ENOMEM, "malloc");
+		found->of[found->count++] = (struct alias){.inode = inode_of(&st)};
+	}
+	aliases_sort(found);
+	found->unknown |= !system_has(d->dst, SYSTEM_NAMES) && !aliases_are_listed(found, d, dst);
+	return 0;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Namesakes: the names of one directory of SRC that lead to one entry of DST.
+ * Namesakes: the names of one directory of SRC that lead to one entry of DST. Aliases: the entries
+ * that DST lists under other names than SRC, such as those in another case.
  */
 #ifndef TREE_NAMESAKES_H
 #define TREE_NAMESAKES_H
@@ -41,5 +42,23 @@ void namesakes_search(struct tree *, struct search *s, bool thorough);
 bool namesakes_are_one(struct tree *, const struct search *);
 /* Two names of one source, of which one leads to the other in DST: both have its bytes. */
 bool namesakes_have_one_source(const struct search *);
+
+struct alias {
+	struct inode inode;
+	bool listed; /* DST lists a name of it */
+};
+
+struct aliases {
+	struct alias *of; /* sorted, each inode once; the caller frees it */
+	size_t count;
+	bool unknown; /* there are some, and inode numbers are unreliable: any entry may be one */
+};
+
+/* Finds the copies of those names of SRC that DST does not list. src, dst: the names of both
+ * directories. Returns 0, or -ENOMEM with the call. */
+int aliases_find(struct aliases *, const struct directory *, const struct name_list *src,
+		 const struct name_list *dst, struct failure *);
+/* Is the entry with this stat one of them? */
+bool aliases_have(const struct aliases *, const struct stat *);
 
 #endif

@@ -151,7 +151,7 @@ ended() {
 	[ -f backing/d/extra ]
 }
 
-@test "each name has an inode number of its own, and DST ignores case: what got another case stays, and the mirror fails" {
+@test "every name has a different inode number, and DST ignores case: what got another case stays, and the mirror fails" {
 	mkdir -p s/d backing
 	echo 1 >s/name
 	echo 2 >s/d/in

@@ -257,7 +257,7 @@ load helper
 	expect 1 -a -T s d
 }
 
-@test "each name has an inode number of its own, and DST ignores case: a new tree fails where two entries become one" {
+@test "every name has a different inode number, and DST ignores case: a new tree fails where two entries become one" {
 	mkdir -p c/Dir c/dIR backing
 	echo A >c/File
 	echo bb >c/fiLE

@@ -84,7 +84,7 @@ load helper
 				"$FCOPY" -j1 --mirror s m/d 2>err || true
 			grep -q INJECTED trace || break
 			if grep "INJECTED" trace | grep -q "O_EXCL.*, 0400)"; then failed=$((failed + 1)); fi
-			find m -name ".fcopy-*" -type d -printf "%f\n" | while read -r name; do grep -qF "$name" err; done
+			find m -name ".fcopy-*" -type d -printf "%f\n" | while read -r name; do grep -qF "$name" err || exit 1; done
 			rm -rf m/d m/.fcopy-*
 		done
 		[ $failed -ge 1 ]'
