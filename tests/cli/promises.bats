@@ -225,10 +225,10 @@ stopped_at() {
 
 @test "--verify finds a difference in a share of a file and of a tree, which is not committed" {
 	need_strace
-	local what call=1
+	local what call=1 # strace counts the calls of each thread: one copies the tree
 	mkdir s
 	random s/f 1000000
-	for what in "s/f d" "-r s d"; do
+	for what in "s/f d" "-j1 -r s d"; do
 		rm -rf d d.fcopy-part
 		# shellcheck disable=SC2086 # words
 		traced 1 inject=pwrite64:retval=1000000:when=$call -m readwrite --buffer-size=1M --verify --shard=0/1 $what
