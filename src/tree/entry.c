@@ -7,7 +7,9 @@
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "report.h"
+#include "rivals.h"
 #include "source/reader.h"
 
 #include <dirent.h>
@@ -368,12 +370,26 @@ static void entry_mark_directory(struct worker *w, const struct entry *e, const 
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 }
 
+static bool entry_was_spelled(struct tree *t, const struct entry *e)
+{
+	char path[PATH_MAX];
+	if (!rivals_possible(t) || e->dir->dst < 0 ||
+	    (t->root.ground.single && !tree_has_several(t)) ||
+	    !storage_is_served(t->known.storage, e->dir->dst, e->dir->dst_inode.dev))
+		return false;
+	entry_path(e, false, path, sizeof(path));
+	return namesakes_were_spelled(t, path, e->dir->dst, e->dir->dst_inode.dev);
+}
+
 struct outcome entry_copy(struct worker *w, const struct entry *e)
 {
 	w->work.entry = e;
 	w->work.outcome = (struct outcome){.action = FCOPY_ACTION_COPIED};
 	w->work.waits = NULL;
-	entry_copy_any(w, e);
+	if (entry_was_spelled(w->tree, e))
+		rivals_report(w, e);
+	else
+		entry_copy_any(w, e);
 	w->work.entry = NULL;
 	struct outcome o = w->work.outcome;
 	struct waiter *waits = w->work.waits;

@@ -103,4 +103,5 @@ void claims_free(struct claims *c)
 {
 	for (int i = 0; i < SETS; i++)
 		inodes_free(&c->set[i]);
+	table_free(&c->spelled);
 }

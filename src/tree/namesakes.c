@@ -3,6 +3,7 @@
  */
 #include "namesakes.h"
 #include "io/system.h"
+#include "report.h"
 #include "source/reader.h"
 
 #include <fcntl.h>
@@ -87,6 +88,27 @@ bool namesakes_are_impossible(const struct entry *e, const struct stat *st)
 		return false;
 	(void)namesakes_swap_case(e->as, other);
 	return strcmp(other, e->as) == 0 || !namesakes_lead(e, other, st);
+}
+
+bool namesakes_were_spelled(struct tree *t, const char *path, int dir, dev_t dev)
+{
+	char lower[PATH_MAX];
+	size_t n = 0;
+	if (t->options->dry_run || !storage_is_served(t->known.storage, dir, dev))
+		return false;
+	for (; path[n] && n < sizeof(lower) - 1; n++)
+		lower[n] = (char)(path[n] >= 'A' && path[n] <= 'Z' ? path[n] ^ 0x20 : path[n]);
+	lower[n] = '\0';
+	const uint64_t exact = hash_name(path) | 1;
+	pthread_mutex_lock(&t->claims.lock);
+	struct table_row *row = table_add(&t->claims.spelled, hash_name(lower) | 1);
+	if (row && row->value == 0)
+		row->value = exact;
+	const bool other = row && row->value != exact;
+	pthread_mutex_unlock(&t->claims.lock);
+	if (!row)
+		tree_stop(t, ENOMEM);
+	return other && !storage_can(t->known.storage, dir, STORAGE_KEEPS_CASE);
 }
 
 static bool namesakes_is_symlink(int dir, const char *name)

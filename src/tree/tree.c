@@ -7,6 +7,7 @@
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "entry.h"
+#include "namesakes.h"
 #include "pool.h"
 #include "report.h"
 #include "root.h"
@@ -39,8 +40,11 @@ static bool tree_was_made(struct tree *t, const struct operand *src, const struc
 {
 	struct stat st;
 	const bool links = t->links && src->place.st.st_nlink > 1 && src->kind != OPERAND_DIRECTORY;
-	return tree_has_several(t) && !t->options->copy.no_clobber &&
-	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (!tree_has_several(t) || t->options->copy.no_clobber)
+		return false;
+	if (namesakes_were_spelled(t, to->path, to->place.dir, 0))
+		return true;
+	return fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       !(links && st.st_nlink > 1) && inodes_has(&t->claims.set[SET_MADE], &st);
 }
 

@@ -367,6 +367,7 @@ enum set {
 struct claims {
 	pthread_mutex_t lock;     /* rivals_lock() */
 	pthread_mutex_t searches; /* of namesakes.c: one at a time; taken last */
+	struct table spelled;     /* on FUSE: how the first entry spells a path in any case */
 	struct inodes set[SETS];
 };
 
