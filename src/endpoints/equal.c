@@ -3,6 +3,7 @@
  */
 #include "attributes.h"
 #include "fcopy.h"
+#include "io/system.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -37,11 +38,25 @@ static bool equal_may_give(struct equal *q, const struct stat *s, const struct s
 	return false;
 }
 
+/* A copy does not set what its target would get: attributes_are_of_target(). */
+static bool equal_sets_symlink(struct equal *q, int dir, const struct stat *s, const struct stat *d,
+			       unsigned which)
+{
+	if (!S_ISLNK(s->st_mode) || !(which & ~q->required) ||
+	    equal_stats(q, s, dir, d, which & ~q->required) || !system_is_sshfs(dir))
+		return true;
+	__atomic_or_fetch(&q->left_out, which & ~q->required, __ATOMIC_RELAXED);
+	return false;
+}
+
 unsigned equal_preserves(struct equal *q, int dir, const struct stat *s, const struct stat *d,
 			 unsigned preserve)
 {
 	const unsigned owner = FCOPY_ATTR_OWNERSHIP, mode = FCOPY_ATTR_MODE;
 	const bool owned = s->st_uid == d->st_uid && s->st_gid == d->st_gid;
+	const unsigned own = preserve & (owner | FCOPY_ATTR_TIMESTAMPS);
+	if (!equal_sets_symlink(q, dir, s, d, own))
+		preserve &= ~own | q->required;
 	if (preserve & owner && !owned &&
 	    (q->root ? !equal_stores(q, dir, STORAGE_CHANGES_OWNERS, FCOPY_ATTR_OWNERSHIP)
 		     : !equal_may_give(q, s, d)))

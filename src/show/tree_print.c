@@ -252,6 +252,7 @@ static void print_not_compared(unsigned attributes)
 		enum fcopy_attribute attribute;
 		const char *name;
 	} names[] = {{FCOPY_ATTR_OWNERSHIP, "owners"},
+		     {FCOPY_ATTR_TIMESTAMPS, "times of symlinks"},
 		     {FCOPY_ATTR_MODE, "modes"},
 		     {FCOPY_ATTR_XATTR, "ACLs or extended attributes"}};
 	const char *before = geteuid() == 0
