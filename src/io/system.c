@@ -145,15 +145,8 @@ int system_is_mount_root(int fd)
 	return !!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* With FUSE syncfs(2) fails with ESTALE for files that were removed since they were written, and
- * has written the others back (Linux 6.18, writeback_cache). */
-int system_sync(int fd)
-{
-	const int err = syncfs(fd) < 0 ? errno : 0;
-	return err == ESTALE && system_has(fd, SYSTEM_SERVED) ? 0 : -err;
-}
-
-/* sshfs asks statfs(2) of a symlink about its target, which may be missing: unknown. */
+/* sshfs asks statfs(2) of a symlink about its target, which may be missing: unknown. `name` is the
+ * start of the type of the mount. */
 static bool system_is_mounted_as(int fd, const char *name)
 {
 	struct mount_list list;
@@ -161,9 +154,17 @@ static bool system_is_mounted_as(int fd, const char *name)
 	const unsigned type = system_type(fd);
 	if (type != 0 && !system_type_has(type, SYSTEM_SERVED))
 		return false;
-	const bool is = mount_find(&list, fd, &m) && strcmp(m.type, name) == 0;
+	const bool is = mount_find(&list, fd, &m) && strncmp(m.type, name, strlen(name)) == 0;
 	mount_close(&list);
 	return is;
+}
+
+/* With FUSE syncfs(2) fails with ESTALE for files that were removed since they were written, and
+ * has written the others back (Linux 6.18, writeback_cache). */
+int system_sync(int fd)
+{
+	const int err = syncfs(fd) < 0 ? errno : 0;
+	return err == ESTALE && system_is_mounted_as(fd, "fuse") ? 0 : -err;
 }
 
 bool system_is_rclone(int fd)

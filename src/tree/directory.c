@@ -188,7 +188,10 @@ static bool directory_is_exact(const struct directory *d)
 
 bool flush_needs_each(const struct tree *t, int dst)
 {
-	return (t->options->copy.fsync || t->share.by) && system_has(dst, SYSTEM_BLIND);
+	if (!t->options->copy.fsync && !t->share.by)
+		return false;
+	const unsigned type = system_type(dst);
+	return !type || system_type_has(type, SYSTEM_BLIND);
 }
 
 enum flushing flush_find(const struct tree *t, int dst, bool whole)
