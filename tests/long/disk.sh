@@ -39,6 +39,17 @@ free() {
 	REPLY=$((blocks * size / 1024))
 }
 
+# is_lost FS BEFORE KIB: are so many KiB fewer free than BEFORE? Sets lost to their number. XFS frees the blocks of removed files a
+# little later, in its own threads.
+is_lost() {
+	local tries=0
+	while free "$1" && lost=$(($2 - REPLY)) && [ "$lost" -ge "$3" ]; do
+		[ $((tries++)) -lt 50 ] || return 0
+		sleep .1
+	done
+	return 1
+}
+
 # fill FS KIB: leaves so much, by a filler of pieces: each that does not fit is halved.
 fill() {
 	local at=0 piece

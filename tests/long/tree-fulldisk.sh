@@ -79,10 +79,8 @@ try() {
 	fi
 	[ -z "$(find "$dir" -name '.fcopy-*' -o -name '*.fcopy-part')" ] || fail other "$what: something was left"
 	[ "$3" = new ] && [ $status = 1 ] || return
-	free "$1"
-	lost=$((before - REPLY))
 	# The file systems' own trees may have grown by some blocks.
-	[ $lost -lt 256 ] || fail other "$what: $lost KiB lost"
+	! is_lost "$1" "$before" 256 || fail other "$what: $lost KiB lost"
 }
 
 for fs in ext4 xfs btrfs quota tmpfs; do
