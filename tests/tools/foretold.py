@@ -83,6 +83,13 @@ def run(fcopy, words, old):
     return p.returncode, sorted(entries), p.stderr
 
 
+def made_later():
+    """Symlinks of DST that dangle, and whose target is an entry of SRC: the run may make that before or after it comes to the symlink."""
+    links = [os.path.join(path, name) for path, directories, files in os.walk("d") for name in directories + files]
+    return {p for p in links if os.path.islink(p) and not os.path.exists(p) and
+            os.path.lexists(os.path.join("s", os.path.relpath(os.path.dirname(p), "d"), os.readlink(p)))}
+
+
 def fixture(source, destination):
     """s/x and d/x of these types; t/file is where symlinks lead."""
     for name in "s", "d", "t":
@@ -166,12 +173,14 @@ def main():
         before = state(".")
         old = {p[2:] if p.startswith("./") else p for p, mode, *_ in before if mode & 0o170000 == 0o040000}
         old |= {os.path.normpath(p) for p in old}
+        later = made_later()
         status, foretold, said = run(fcopy, ["--dry-run"] + words, old)
         changed = state(".") != before
         real, done, errors = run(fcopy, words, old)
         os.chdir("..")
         listed += len(done)
-        if changed or status != real or foretold != done:
+        differ = {os.path.normpath(p) for p, _ in set(foretold) ^ set(done)}
+        if changed or ((status != real or differ) and not (differ and differ <= later)):
             wrong += 1
             print("%s:%d: fcopy %s" % (seed, i, " ".join(words)))
             print("  changed by the dry run\n" if changed else "", end="")
