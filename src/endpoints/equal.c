@@ -38,15 +38,21 @@ static bool equal_may_give(struct equal *q, const struct stat *s, const struct s
 	return false;
 }
 
-/* A copy does not set what its target would get: attributes_are_of_target(). */
-static bool equal_sets_symlink(struct equal *q, int dir, const struct stat *s, const struct stat *d,
-			       unsigned which)
+/* On sshfs a copy sets neither owner nor times of a symlink, because its target would get them:
+ * attributes.c. What differs, and is not required, is not compared. */
+static unsigned equal_of_target(struct equal *q, int dir, const struct stat *s,
+				const struct stat *d, unsigned preserve)
 {
-	if (!S_ISLNK(s->st_mode) || !(which & ~q->required) ||
-	    equal_stats(q, s, dir, d, which & ~q->required) || !system_is_sshfs(dir))
-		return true;
-	__atomic_or_fetch(&q->left_out, which & ~q->required, __ATOMIC_RELAXED);
-	return false;
+	unsigned differ = 0;
+	for (unsigned i = 0; i < 2 && S_ISLNK(s->st_mode); i++) {
+		const unsigned one = i ? FCOPY_ATTR_TIMESTAMPS : FCOPY_ATTR_OWNERSHIP;
+		if (preserve & one & ~q->required && !equal_stats(q, s, dir, d, one))
+			differ |= one;
+	}
+	if (!differ || !system_is_sshfs(dir))
+		return 0;
+	__atomic_or_fetch(&q->left_out, differ, __ATOMIC_RELAXED);
+	return differ;
 }
 
 unsigned equal_preserves(struct equal *q, int dir, const struct stat *s, const struct stat *d,
@@ -54,9 +60,7 @@ unsigned equal_preserves(struct equal *q, int dir, const struct stat *s, const s
 {
 	const unsigned owner = FCOPY_ATTR_OWNERSHIP, mode = FCOPY_ATTR_MODE;
 	const bool owned = s->st_uid == d->st_uid && s->st_gid == d->st_gid;
-	const unsigned own = preserve & (owner | FCOPY_ATTR_TIMESTAMPS);
-	if (!equal_sets_symlink(q, dir, s, d, own))
-		preserve &= ~own | q->required;
+	preserve &= ~equal_of_target(q, dir, s, d, preserve);
 	if (preserve & owner && !owned &&
 	    (q->root ? !equal_stores(q, dir, STORAGE_CHANGES_OWNERS, FCOPY_ATTR_OWNERSHIP)
 		     : !equal_may_give(q, s, d)))

@@ -213,21 +213,6 @@ static void probe_modes(struct probe *p)
 	probe_remove(p, p->dir, p->a, 0);
 }
 
-static void probe_case(struct probe *p)
-{
-	char other[TEMPORARY_SIZE];
-	struct stat st;
-	if (!probe_create(p->dir, p->a, false))
-		return;
-	for (size_t i = 0; i < sizeof(other); i++)
-		other[i] = (char)(p->a[i] >= 'a' && p->a[i] <= 'z' ? p->a[i] - 'a' + 'A' : p->a[i]);
-	const bool folds = fstatat(p->dir, other, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (folds || errno == ENOENT)
-		p->asked = STORAGE_KEEPS_CASE;
-	p->able = folds ? 0 : p->asked;
-	probe_remove(p, p->dir, p->a, 0);
-}
-
 static struct probe storage_probe(int dir, enum storage_ability wanted)
 {
 	struct probe p = {.dir = dir};
@@ -236,10 +221,6 @@ static struct probe storage_probe(int dir, enum storage_ability wanted)
 		return p;
 	if (wanted & (STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)) {
 		probe_modes(&p);
-		return p;
-	}
-	if (wanted == STORAGE_KEEPS_CASE) {
-		probe_case(&p);
 		return p;
 	}
 	if (wanted != STORAGE_REPLACES_FILES)
@@ -267,7 +248,7 @@ static struct fs *storage_lock(struct storage *s, dev_t dev)
 /* Where no probe is possible. */
 #define STORAGE_ASSUMED                                                                            \
 	(STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES | STORAGE_RENAMES_DIRECTORIES |            \
-	 STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS | STORAGE_KEEPS_CASE)
+	 STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)
 
 /* Its type is looked up once: with FUSE, fstatfs(2) is a request. */
 static unsigned storage_type(struct fs *fs, int fd)
@@ -340,7 +321,7 @@ static bool storage_has(struct storage *s, int fd, dev_t dev, enum system_proper
 
 bool storage_is_served(struct storage *s, int dir, dev_t dev)
 {
-	return dev ? storage_has(s, dir, dev, SYSTEM_SERVED) : system_has(dir, SYSTEM_SERVED);
+	return storage_has(s, dir, dev, SYSTEM_SERVED);
 }
 
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)

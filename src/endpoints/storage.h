@@ -20,7 +20,6 @@ enum storage_ability {
 	STORAGE_CHANGES_MODES = 1 << 3,  /* chmod has an effect */
 	STORAGE_KEEPS_INODES = 1 << 4,   /* a directory that is renamed has the same inode number */
 	STORAGE_CHANGES_OWNERS = 1 << 5, /* chown has an effect, for this user */
-	STORAGE_KEEPS_CASE = 1 << 6,     /* a name in the other case is another name */
 };
 
 /* Does it change the modification time of a file when that is closed? */
@@ -104,7 +103,7 @@ void storage_note_link(struct storage *, dev_t, enum storage_link, bool listed);
 /* As temporary_draw(), with one getrandom(2) for many names. */
 int storage_draw(struct storage *, char name[TEMPORARY_SIZE]);
 bool storage_is_known(int dir); /* by its type: it can do all that */
-/* Is the open directory, which is on the file system `dev`, on FUSE? dev 0: unknown. */
+/* Is `dir`, an open directory, on FUSE? dev: its st_dev. */
 bool storage_is_served(struct storage *, int dir, dev_t dev);
 /* As storage_can(), for STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS: FAT, NFS and others are
  * asked, too, which ignore or refuse what they cannot store. */

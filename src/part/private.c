@@ -26,19 +26,6 @@
 
 #define TRIES 8 /* each fails if another process replaces or removes the directory */
 
-#define RELEASE_MS      8   /* the longest pause after an errno that need not be of an open file, */
-#define RELEASE_OPEN_MS 128 /* and after others: each pause is twice as long as the one before */
-
-bool private_await_release(int err, int *ms)
-{
-	const bool held = err == EACCES || err == EBUSY || err == EPERM || err == ETXTBSY;
-	if (*ms > (held ? RELEASE_OPEN_MS : RELEASE_MS))
-		return false;
-	nanosleep(&(struct timespec){.tv_nsec = *ms * 1000000L}, NULL);
-	*ms *= 2;
-	return true;
-}
-
 int private_probe(int dir, mode_t mode, struct stat *st)
 {
 	char name[TEMPORARY_SIZE] = "";
@@ -55,9 +42,9 @@ int private_probe(int dir, mode_t mode, struct stat *st)
 	if (name[0]) /* rclone creates an empty file after close(2), perhaps after its removal */
 		(void)!write(fd, "\n", 1);
 	close(fd);
-	for (int ms = 1; name[0] && unlinkat(dir, name, 0) < 0 && errno != ENOENT;)
-		if (!private_await_release(errno, &ms))
-			break;
+	/* Tried again: no message would name it. */
+	if (name[0] && unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+		unlinkat(dir, name, 0);
 	return r;
 }
 
@@ -101,6 +88,19 @@ bool private_has_name(int fd, int parent, const char *name)
 bool private_may_have_name(int fd, int parent, const char *name)
 {
 	return private_has_name(fd, parent, name) || (errno != 0 && errno != ENOENT);
+}
+
+#define RELEASE_MS      8   /* the longest pause after an errno that need not be of an open file, */
+#define RELEASE_OPEN_MS 128 /* and after others: each pause is twice as long as the one before */
+
+bool private_await_release(int err, int *ms)
+{
+	const bool held = err == EACCES || err == EBUSY || err == EPERM || err == ETXTBSY;
+	if (*ms > (held ? RELEASE_OPEN_MS : RELEASE_MS))
+		return false;
+	nanosleep(&(struct timespec){.tv_nsec = *ms * 1000000L}, NULL);
+	*ms *= 2;
+	return true;
 }
 
 bool private_is_of_disk(int err)

@@ -56,7 +56,7 @@ void sinks_begin(struct cli *cli)
 			sinks[i]->begin(cli);
 }
 
-/* A client of a server that goes on is a copy of its own. */
+/* Each client of a server that goes on is a separate copy. */
 static void end_client(const struct cli *cli, const struct fcopy_report *r)
 {
 	const struct summary o = {.cli = cli,

@@ -9,6 +9,7 @@
 #include "pool.h"
 #include "report.h"
 #include "rivals.h"
+#include "spelling.h"
 #include "root.h"
 
 #include <errno.h>
@@ -90,7 +91,8 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 	if (!rivals_possible(w->tree) || w->tree->options->keep_directory_symlink)
 		return fd;
 	const int err = fstat(fd, &st) < 0 ? errno : 0;
-	if (err == 0 && rivals_claim(w->tree, e, &st))
+	if (err == 0 && !spelling_meets(w, e, &st) && !spelling_note(w, e) &&
+	    rivals_claim(w->tree, e, &st))
 		return fd;
 	close(fd);
 	return err ? report_call(w, e, "fstat", entry_dst, err) : rivals_report(w, e);

@@ -7,10 +7,10 @@
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "io/system.h"
-#include "namesakes.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/reader.h"
+#include "spelling.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -157,8 +157,13 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	/* cppcheck-suppress autoVariables */
 	w->work.displaced = &displaced;
 	facts_find(w, e, st);
-	const bool left = facts_decide(w, e, fd);
+	bool left = facts_decide(w, e, fd);
 	const struct decision *d = &w->work.decision;
+	const bool kept = outcome_is_there(is) || is->action == FCOPY_ACTION_SKIPPED;
+	if ((!left || kept) && spelling_meets(w, e, st)) {
+		rivals_report(w, e);
+		left = true;
+	}
 	if (!left && w->tree->root.ground.foreign)
 		admit_changes(w->tree, e->dir);
 	/* An unchanged name may have to become a link to another one. */
@@ -184,6 +189,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		if (!made)
 			regular_rehearse(w, e, st);
 	}
+	if (outcome_is_there(is) && spelling_note(w, e))
+		rivals_report(w, e);
 	place_close(&w->work.place);
 	if (displace_ends(&displaced))
 		displace_end(w, e, &displaced, outcome_is_made(is));
@@ -370,26 +377,12 @@ static void entry_mark_directory(struct worker *w, const struct entry *e, const 
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 }
 
-static bool entry_was_spelled(struct tree *t, const struct entry *e)
-{
-	char path[PATH_MAX];
-	if (!rivals_possible(t) || e->dir->dst < 0 ||
-	    (t->root.ground.single && !tree_has_several(t)) ||
-	    !storage_is_served(t->known.storage, e->dir->dst, e->dir->dst_inode.dev))
-		return false;
-	entry_path(e, false, path, sizeof(path));
-	return namesakes_were_spelled(t, path, e->dir->dst, e->dir->dst_inode.dev);
-}
-
 struct outcome entry_copy(struct worker *w, const struct entry *e)
 {
 	w->work.entry = e;
 	w->work.outcome = (struct outcome){.action = FCOPY_ACTION_COPIED};
 	w->work.waits = NULL;
-	if (entry_was_spelled(w->tree, e))
-		rivals_report(w, e);
-	else
-		entry_copy_any(w, e);
+	entry_copy_any(w, e);
 	w->work.entry = NULL;
 	struct outcome o = w->work.outcome;
 	struct waiter *waits = w->work.waits;

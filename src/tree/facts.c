@@ -8,6 +8,7 @@
 #include "io/io.h"
 #include "report.h"
 #include "rivals.h"
+#include "spelling.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,10 +95,14 @@ static void facts_find_target(const struct worker *w, const struct entry *e, str
 		f->target_err = errno;
 }
 
-/* Is what has the name SRC itself, or what SRC leads to? */
-static void facts_find_same(const struct entry *e, struct facts *f)
+/* Is what has the name SRC itself, or what SRC leads to? Another spelling may have given SRC another
+ * inode number. */
+static void facts_find_same(struct worker *w, const struct entry *e, struct facts *f)
 {
 	struct stat st;
+	if (!same_inode(&f->old, &f->src) &&
+	    spelling_is_source(w->tree, e, f->src.st_dev, f->old.st_dev))
+		f->old.st_ino = w->work.place.st.st_ino = f->src.st_ino;
 	const bool same = same_inode(&f->old, &f->src);
 	if (same && !f->same_name)
 		f->same_name = facts_are_one_name(e);
@@ -146,7 +151,7 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 	facts_find_place(w, f);
 	if (S_ISLNK(f->old.st_mode) && S_ISREG(st->st_mode))
 		facts_find_target(w, e, f);
-	facts_find_same(e, f);
+	facts_find_same(w, e, f);
 	f->old_output = same_output(&o->copy, &f->old);
 	f->target_output = f->leads == LEADS ? same_output(&o->copy, &f->target) : NULL;
 	const struct stat *old = decide_changed(&t->root.ground, f, o);

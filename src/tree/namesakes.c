@@ -3,8 +3,8 @@
  */
 #include "namesakes.h"
 #include "io/system.h"
-#include "report.h"
 #include "source/reader.h"
+#include "spelling.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -90,27 +90,6 @@ bool namesakes_are_impossible(const struct entry *e, const struct stat *st)
 	return strcmp(other, e->as) == 0 || !namesakes_lead(e, other, st);
 }
 
-bool namesakes_were_spelled(struct tree *t, const char *path, int dir, dev_t dev)
-{
-	char lower[PATH_MAX];
-	size_t n = 0;
-	if (t->options->dry_run || !storage_is_served(t->known.storage, dir, dev))
-		return false;
-	for (; path[n] && n < sizeof(lower) - 1; n++)
-		lower[n] = (char)(path[n] >= 'A' && path[n] <= 'Z' ? path[n] ^ 0x20 : path[n]);
-	lower[n] = '\0';
-	const uint64_t exact = hash_name(path) | 1;
-	pthread_mutex_lock(&t->claims.lock);
-	struct table_row *row = table_add(&t->claims.spelled, hash_name(lower) | 1);
-	if (row && row->value == 0)
-		row->value = exact;
-	const bool other = row && row->value != exact;
-	pthread_mutex_unlock(&t->claims.lock);
-	if (!row)
-		tree_stop(t, ENOMEM);
-	return other && !storage_can(t->known.storage, dir, STORAGE_KEEPS_CASE);
-}
-
 static bool namesakes_is_symlink(int dir, const char *name)
 {
 	struct stat st;
@@ -151,7 +130,7 @@ bool namesakes_are_twice(struct tree *t, const struct entry *e)
 
 /* One pass over the names. The list is read again for each search, until many names were looked at.
  */
-static void namesakes_search_names(struct search *s, bool thorough)
+static void namesakes_search_names(struct tree *t, struct search *s, bool thorough)
 {
 	const struct entry *e = s->e;
 	struct directory *d = e->dir;
@@ -167,7 +146,8 @@ static void namesakes_search_names(struct search *s, bool thorough)
 	for (size_t i = 0; i < d->rivals.sought.count && !s->unknown && s->dst.st_nlink > 0; i++) {
 		const char *name = d->rivals.sought.name[i];
 		if (strcmp(name, e->name) == 0 || strlen(name) > NAME_MAX ||
-		    !namesakes_stat_both(e, name, &src, &dst) || !same_inode(&dst, &s->dst))
+		    !namesakes_stat_both(e, name, &src, &dst) ||
+		    !(same_inode(&dst, &s->dst) || spelling_is_same(t, e, name)))
 			continue;
 		strcpy(s->rival, name);
 		return;
@@ -183,7 +163,7 @@ void namesakes_search(struct tree *t, struct search *s, bool thorough)
 		*s = (struct search){.e = e};
 		if (!namesakes_stat_both(e, e->name, &s->src, &s->dst))
 			s->dst.st_nlink = 0;
-		namesakes_search_names(s, thorough);
+		namesakes_search_names(t, s, thorough);
 		/* A file that had one name is replaced without the lock: if that was done during
 		 * the search, the rival had another inode than the entry. */
 		if (s->unknown || s->rival[0] || s->dst.st_nlink == 0 ||

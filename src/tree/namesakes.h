@@ -23,11 +23,6 @@ bool namesakes_differ_in_case(const struct entry *, const struct stat *, bool is
 /* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
  * not ignore case. */
 bool namesakes_are_impossible(const struct entry *, const struct stat *);
-/* Was it asked before for a path that differs from this one only in the case of ASCII letters, and
- * does DST ignore that? Only on FUSE, where inode numbers may not show it: each name may have a
- * different one. dir, dev: the open directory of the copy, and its file system; 0: unknown. False
- * in a dry run, which asks no storage. */
-bool namesakes_were_spelled(struct tree *, const char *path, int dir, dev_t dev);
 /* Does SRC list the entry twice? The list is read once. */
 bool namesakes_are_twice(struct tree *, const struct entry *);
 
@@ -63,7 +58,7 @@ struct aliases {
  * directories. Returns 0, or -ENOMEM with the call. */
 int aliases_find(struct aliases *, const struct directory *, const struct name_list *src,
 		 const struct name_list *dst, struct failure *);
-/* Is the entry with this stat one of them? */
+/* Is this inode one of the aliases? */
 bool aliases_have(const struct aliases *, const struct stat *);
 
 #endif

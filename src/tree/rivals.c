@@ -378,7 +378,7 @@ int rivals_report_new(struct worker *w, const struct entry *e)
 	namesakes_search(w->tree, &s, false);
 	if (namesakes_have_one_source(&s) || (!s.rival[0] && s.count > 1))
 		return rivals_leave(w);
-	/* Where every name has a different inode number, no rival is found by that. */
+	/* Where every name has a different inode number, that does not reveal a rival. */
 	const bool aliased = !s.unknown && s.dst.st_nlink > 0 &&
 			     !namesakes_are_impossible(e, &s.dst) &&
 			     !reader_lists(e->dir->dst, e->as);

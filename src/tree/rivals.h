@@ -7,8 +7,8 @@
  * In a merge, the inode that a copy replaces is compared with the inodes that this run made or
  * replaces. Another process can give such a number to its own file: what no other entry of the
  * directory leads to is no rival (namesakes.h). On FUSE every name may have a different inode
- * number: there the paths are compared, too. A new tree needs no such comparison: each of its names
- * is created with O_EXCL.
+ * number: there paths are compared, too (spelling.h). A new tree needs no such comparison: each of
+ * its names is created with O_EXCL.
  */
 #ifndef TREE_RIVALS_H
 #define TREE_RIVALS_H

@@ -13,6 +13,7 @@
 #include "io/system.h"
 #include "report.h"
 #include "rivals.h"
+#include "spelling.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -117,6 +118,11 @@ static int root_open(struct building *r)
 {
 	const struct place *place = &r->to->place;
 	const struct stat *st = &place->st;
+	if (spelling_relates(r->tree, r->from->fd, &r->from->place.st, place))
+		return root_refuse(r, EINVAL,
+				   "is the source directory, in it or above it: their paths differ "
+				   "in case, which is ignored here",
+				   FCOPY_ADVICE_USAGE);
 	/* With -x an existing directory counts, not its parent: it may be a mount point. */
 	int result = place->exists && r->tree->options->one_file_system
 			 ? 0

@@ -7,11 +7,11 @@
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "entry.h"
-#include "namesakes.h"
 #include "pool.h"
 #include "report.h"
 #include "root.h"
 #include "source/filter.h"
+#include "spelling.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -36,15 +36,16 @@ static int tree_copy_directory(struct tree *t, struct operand *src, const struct
 
 /* Did an earlier operand create what this one would replace? Then their names differ only in case,
  * unless they are hard links that an earlier copy kept. */
-static bool tree_was_made(struct tree *t, const struct operand *src, const struct operand *to)
+static bool tree_was_made(struct tree *t, const struct operand *src, const struct operand *to,
+			  struct spelling *spelling)
 {
 	struct stat st;
 	const bool links = t->links && src->place.st.st_nlink > 1 && src->kind != OPERAND_DIRECTORY;
-	if (!tree_has_several(t) || t->options->copy.no_clobber)
-		return false;
-	if (namesakes_were_spelled(t, to->path, to->place.dir, 0))
+	if (tree_has_several(t) && src->kind == OPERAND_DIRECTORY &&
+	    spelling_meets_operand(t, &to->place, spelling))
 		return true;
-	return fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return tree_has_several(t) && !t->options->copy.no_clobber &&
+	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       !(links && st.st_nlink > 1) && inodes_has(&t->claims.set[SET_MADE], &st);
 }
 
@@ -147,6 +148,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 	struct operand to;
 	struct fcopy_error error;
 	struct parents parents = {.count = 0};
+	struct spelling spelling = {.path = 0};
 	char path[PATH_MAX], itself[PATH_MAX];
 	if (tree_is_copied_alone(t, src))
 		return single_copy_stream(t, src);
@@ -172,7 +174,7 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 	const uint64_t copied = outcome_sum(t->report->count, SUM_NAMES);
 	if (!t->options->copy.resume)
 		tree_warn_about_stale(t, to.place.dir, mode);
-	if (tree_was_made(t, src, &to))
+	if (tree_was_made(t, src, &to, &spelling))
 		r = tree_refuse(t, to.path, EEXIST,
 				"is the copy of another source: their names may differ in case",
 				FCOPY_ADVICE_NONE);
@@ -184,6 +186,8 @@ static int tree_copy_operand(struct tree *t, struct operand *src)
 	if (t->options->copy.resume) /* the copy continues what was left of it */
 		tree_warn_about_stale(t, to.place.dir, mode);
 	tree_note_made(t, src, &to, copied);
+	if (t->root.committed)
+		spelling_note_operand(t, &spelling);
 	parents_end(t, &to, &parents);
 	operand_close(&to);
 	return r;

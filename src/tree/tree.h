@@ -173,6 +173,11 @@ static inline struct directory *entry_top(const struct entry *e)
 #define ENTRY(in, of)                                                                              \
 	((const struct entry){.dir = (struct directory *)(in), .name = (of), .as = (of)})
 
+/* Of spelling.c: hashes of a path without case, and of its source. path 0: of no interest. */
+struct spelling {
+	uint64_t path, source;
+};
+
 /* The entry at work: how far its copy is known. entry_copy() sets `entry` and `outcome`; the others
  * are those of this entry from the function on that finds them, which is called in this order. */
 struct entry_work {
@@ -182,6 +187,7 @@ struct entry_work {
 	struct fcopy_error unusable; /* ... why no file can be written to that ... */
 	struct facts facts;          /* ... and what follows from that and from SRC: */
 	struct decision decision;    /* what is to be done with it */
+	struct spelling spelling;    /* ... if that is not to leave it alone */
 	struct displaced *displaced; /* ... and the backup of what it replaces */
 	bool tracks;            /* another user may exchange its copy before a link to it is made */
 	struct identity made;   /* ... so this is the copy; known: if it is tracked, or was left */
@@ -367,7 +373,7 @@ enum set {
 struct claims {
 	pthread_mutex_t lock;     /* rivals_lock() */
 	pthread_mutex_t searches; /* of namesakes.c: one at a time; taken last */
-	struct table spelled;     /* on FUSE: how the first entry spells a path in any case */
+	struct table spelled;     /* of spelling.c, under `searches` */
 	struct inodes set[SETS];
 };
 

@@ -9,6 +9,7 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "spelling.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,7 +241,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (w->work.decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
-	if (!rivals_keep(w->tree, e, dst))
+	if (spelling_meets(w, e, &src) || !rivals_keep(w->tree, e, dst) || spelling_note(w, e))
 		return false;
 	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
 	w->work.outcome.type = S_IFREG;

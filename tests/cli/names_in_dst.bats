@@ -273,36 +273,3 @@ load helper
 			rm -rf m/*
 		done'
 }
-
-@test "every name has a different inode number, and DST ignores case: no copy replaces that of another entry" {
-	mkdir -p c/Dir c/dIR backing
-	echo A >c/File
-	echo bb >c/fiLE
-	ln -s x c/Sym
-	ln -s y c/sYM
-	mkfifo c/Fi c/fI
-	echo 1 >c/Dir/x
-	echo 22 >c/dIR/x
-	# shellcheck disable=SC2016
-	by_fuse 'drawn,caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0' 'fails() { # REPORTS COMMAND…
-			mkdir -p m/t
-			echo old >m/t/filE
-			touch -d @1 m/t/filE
-			s=0
-			"${@:2}" 2>err || s=$?
-			[ $s = 1 ]
-			[ "$(grep -cE "is already the copy of another entry|is the copy of another source" err)" = "$1" ]
-			[ "$(cat m/t/File)" != old ]
-			[ -z "$(find backing -name ".fcopy-*")" ]
-			rm -rf m/t
-		}
-		for option in -rT "-rT -j1" -aT -ruT -rbT "-rT --inplace" "-rT -f" -m; do
-			fails 4 "$FCOPY" ${option/-m/--mirror} c m/t
-		done
-		fails 1 "$FCOPY" c/File c/fiLE m/t
-		fails 1 "$FCOPY" -P c/Sym c/sYM c/File m/t
-		fails 1 "$FCOPY" -r c/Dir c/dIR c/File m/t'
-	# shellcheck disable=SC2016
-	by_fuse drawn 'mkdir -p m/t; "$FCOPY" -rT c m/t; diff -r --no-dereference -x "[Ff][iI]" c m/t
-		"$FCOPY" c/File c/fiLE m/t; [ "$(cat m/t/fiLE)" = bb ]'
-}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Spellings: names that differ only in case. On FUSE every name may have a different inode number;
+ * if such storage ignores case, too, inode numbers do not show that two names are one entry. There
+ * paths are compared, without case, and the list of a directory shows whether two of its names are
+ * one entry: it does not have both then. Unicode that is normalised is not recognised.
+ */
+#ifndef TREE_SPELLING_H
+#define TREE_SPELLING_H
+
+#include "tree.h"
+
+/* Is the entry's name in DST another spelling of what this run has copied from another source? src:
+ * the stat of the source. False except in merges and with several SRC, on FUSE. */
+bool spelling_meets(struct worker *, const struct entry *, const struct stat *src);
+/* After spelling_meets(): DST has the entry now. Notes its spelling. Returns whether the copy of
+ * another source was noted meanwhile, and is the same entry of DST. */
+bool spelling_note(struct worker *, const struct entry *);
+/* Both, for a directory that is an operand, and is copied to this place. */
+bool spelling_meets_operand(struct tree *, const struct place *, struct spelling *);
+void spelling_note_operand(struct tree *, const struct spelling *);
+/* Has this run copied an entry of this directory to the name, however that was spelled? */
+bool spelling_is_noted(struct tree *, const struct directory *, const char *name);
+/* Are `name` and the entry's name one entry of DST, which has both, and on FUSE? */
+bool spelling_is_same(struct tree *, const struct entry *, const char *name);
+/* Is the entry's name in DST another spelling of its source? src, dst: the st_dev of both. */
+bool spelling_is_source(struct tree *, const struct entry *, dev_t src, dev_t dst);
+/* Is the directory that is open as src, or one above or below it, what DST calls by another
+ * spelling? */
+bool spelling_relates(struct tree *, int src, const struct stat *, const struct place *dst);
+
+#endif
