@@ -22,9 +22,9 @@
  *             inside (is DST below SRC?). Threads: walk, pool, threads, tuner, census (the total).
  *             An entry: entry, facts, update (is it equal?), regular, enter (a subdirectory),
  *             special, links, hard_link; displace (what it replaces), aside (made in private),
- *             rivals, namesakes, inodes; report, report_entry. The end of a directory: directory,
- *             permissions, opened (descriptors). What SRC lacks: resume, prune (in a part);
- *             mirror, mirror_remove
+ *             rivals, namesakes, spelling, inodes; report, report_entry. The end of a directory:
+ *             directory, permissions, opened (descriptors). What SRC lacks: resume, prune (in a
+ *             part); mirror, mirror_remove
  *   copy/     one file, and what a tree decides. May it be: conflicts, rules. One copy: copy
  *             (opens), run, settle (before and after the commit), notify (warnings), compare
  *             (--verify), clean, serve (clients). Its bytes: plan, allocate (extents, space),

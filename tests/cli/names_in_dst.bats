@@ -268,7 +268,7 @@ load helper
 			s=0
 			"$FCOPY" $option -rT c m/t 2>err || s=$?
 			[ $s = 1 ]
-			[ "$(grep -c "is already the copy of another entry" err)" = 2 ]
+			[ "$(grep -cE "are one file in the destination|is already the copy of another entry" err)" = 2 ]
 			[ ! -e m/t ]
 			rm -rf m/*
 		done'
