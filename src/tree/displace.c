@@ -7,11 +7,11 @@
 #include "io/io.h"
 #include "io/system.h"
 #include "namesakes.h"
-#include "spelling.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
 #include "source/reader.h"
+#include "spelling.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,9 +84,9 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	*met = there ? st.st_ino : 0;
 	*source = there && same_inode(src, &st);
-	if (there && (inodes_has(&t->claims.set[SET_BACKUPS], &st) ||
-		      rivals_made_as(t, e->dir, name, &st) || spelling_is_noted(t, e->dir, name) ||
-		      same_output(&t->options->copy, &st)))
+	if (there &&
+	    (inodes_has(&t->claims.set[SET_BACKUPS], &st) || rivals_made_as(t, e->dir, name, &st) ||
+	     spelling_is_noted(t, e->dir, name) || same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;

@@ -9,8 +9,8 @@
 #include "pool.h"
 #include "report.h"
 #include "rivals.h"
-#include "spelling.h"
 #include "root.h"
+#include "spelling.h"
 
 #include <errno.h>
 #include <fcntl.h>

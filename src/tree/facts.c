@@ -95,8 +95,8 @@ static void facts_find_target(const struct worker *w, const struct entry *e, str
 		f->target_err = errno;
 }
 
-/* Is what has the name SRC itself, or what SRC leads to? Another spelling may have given SRC another
- * inode number. */
+/* Is what has the name SRC itself, or what SRC leads to? Another spelling may have given SRC
+ * another inode number. */
 static void facts_find_same(struct worker *w, const struct entry *e, struct facts *f)
 {
 	struct stat st;

@@ -170,10 +170,8 @@ bool spelling_meets(struct worker *w, const struct entry *e, const struct stat *
 	const struct directory *d = e->dir;
 	char path[PATH_MAX];
 	w->work.spelling = (struct spelling){.path = 0};
-	if (!rivals_possible(t) || d->dst < 0 ||
-	    (t->root.ground.single && !tree_has_several(t)) ||
-	    !spelling_is_served(t, d->dst, d->dst_inode.dev) ||
-	    !spelling_find_path(w, e, path))
+	if (!rivals_possible(t) || d->dst < 0 || (t->root.ground.single && !tree_has_several(t)) ||
+	    !spelling_is_served(t, d->dst, d->dst_inode.dev) || !spelling_find_path(w, e, path))
 		return false;
 	w->work.spelling = spelling_of(path, src);
 	return spelling_find(t, &w->work.spelling, false) && spelling_is_one_at(path);
