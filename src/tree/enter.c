@@ -91,7 +91,7 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 	if (!rivals_possible(w->tree) || w->tree->options->keep_directory_symlink)
 		return fd;
 	const int err = fstat(fd, &st) < 0 ? errno : 0;
-	if (err == 0 && !spelling_meets(w, e, &st) && !spelling_note(w, e) &&
+	if (err == 0 && !spelling_meets(w, e, &st, false) && !spelling_note(w, e) &&
 	    rivals_claim(w->tree, e, &st))
 		return fd;
 	close(fd);

@@ -159,10 +159,12 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	facts_find(w, e, st);
 	bool left = facts_decide(w, e, fd);
 	const struct decision *d = &w->work.decision;
-	const bool kept = outcome_is_there(is) || is->action == FCOPY_ACTION_SKIPPED;
-	if ((!left || kept) && spelling_meets(w, e, st)) {
+	const bool skipped = left && is->action == FCOPY_ACTION_SKIPPED;
+	if ((!left || skipped || outcome_is_there(is)) && spelling_meets(w, e, st, skipped)) {
 		rivals_report(w, e);
 		left = true;
+	} else if (!left) {
+		spelling_begin(w);
 	}
 	if (!left && w->tree->root.ground.foreign)
 		admit_changes(w->tree, e->dir);
@@ -189,7 +191,12 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		if (!made)
 			regular_rehearse(w, e, st);
 	}
-	if (outcome_is_there(is) && spelling_note(w, e))
+	const bool there = outcome_is_there(is);
+	if (!there)
+		spelling_fail(w);
+	/* -u may have decided again, and skipped it: DST had become newer. */
+	const bool late = !there && !left && is->action == FCOPY_ACTION_SKIPPED;
+	if (there ? spelling_note(w, e) : late && spelling_meets(w, e, st, true))
 		rivals_report(w, e);
 	place_close(&w->work.place);
 	if (displace_ends(&displaced))
@@ -382,6 +389,7 @@ struct outcome entry_copy(struct worker *w, const struct entry *e)
 	w->work.entry = e;
 	w->work.outcome = (struct outcome){.action = FCOPY_ACTION_COPIED};
 	w->work.waits = NULL;
+	w->work.spelling = (struct spelling){.path = 0};
 	entry_copy_any(w, e);
 	w->work.entry = NULL;
 	struct outcome o = w->work.outcome;

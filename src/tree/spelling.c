@@ -7,6 +7,7 @@
 #include "rivals.h"
 #include "source/reader.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <string.h>
@@ -139,19 +140,43 @@ static struct spelling spelling_of(const char *path, const struct stat *src)
 			     : hash_name(path) | 1};
 }
 
-/* Is the path noted with another source? add: notes it, unless it is. */
-static bool spelling_find(struct tree *t, const struct spelling *s, bool add)
+/* A row of claims.spelled is begun when a copy begins, and noted when DST has it. */
+enum spelling_mark { SPELLING_NOTED, SPELLING_BEGUN };
+
+/* Is the path noted, or only begun if `begun`, with another source? */
+static bool spelling_find(struct tree *t, const struct spelling *s, bool begun)
 {
-	struct table *noted = &t->claims.spelled;
 	pthread_mutex_lock(&t->claims.searches);
-	struct table_row *row = add ? table_add(noted, s->path) : table_find(noted, s->path);
-	if (add && row && row->value == 0)
-		row->value = s->source;
-	const bool other = row && row->value != s->source;
+	const struct table_row *row = table_find(&t->claims.spelled, s->path);
+	const bool other = row && row->value != s->source && (begun || row->mark == SPELLING_NOTED);
 	pthread_mutex_unlock(&t->claims.searches);
-	if (add && !row)
-		tree_stop(t, ENOMEM);
 	return other;
+}
+
+/* Begins or notes the path. Returns whether it is noted with another source. */
+static bool spelling_set(struct tree *t, const struct spelling *s, enum spelling_mark mark)
+{
+	pthread_mutex_lock(&t->claims.searches);
+	struct table_row *row = table_add(&t->claims.spelled, s->path);
+	const bool other = row && row->value != 0 && row->value != s->source;
+	const bool noted = other && row->mark == SPELLING_NOTED;
+	if (row && (row->value == 0 || (mark == SPELLING_NOTED && !noted))) {
+		row->value = s->source;
+		row->mark = mark;
+	}
+	pthread_mutex_unlock(&t->claims.searches);
+	if (!row)
+		tree_stop(t, ENOMEM);
+	return noted;
+}
+
+static void spelling_remove(struct tree *t, const struct spelling *s)
+{
+	pthread_mutex_lock(&t->claims.searches);
+	struct table_row *row = table_find(&t->claims.spelled, s->path);
+	if (row && row->value == s->source && row->mark == SPELLING_BEGUN)
+		table_remove(&t->claims.spelled, row);
+	pthread_mutex_unlock(&t->claims.searches);
 }
 
 /* dev: the file system of dir; 0: unknown. */
@@ -164,7 +189,7 @@ static bool spelling_is_served(struct tree *t, int dir, dev_t dev)
 	       storage_is_served(t->known.storage, dir, st.st_dev);
 }
 
-bool spelling_meets(struct worker *w, const struct entry *e, const struct stat *src)
+bool spelling_meets(struct worker *w, const struct entry *e, const struct stat *src, bool skipped)
 {
 	struct tree *t = w->tree;
 	const struct directory *d = e->dir;
@@ -174,13 +199,25 @@ bool spelling_meets(struct worker *w, const struct entry *e, const struct stat *
 	    !spelling_is_served(t, d->dst, d->dst_inode.dev) || !spelling_find_path(w, e, path))
 		return false;
 	w->work.spelling = spelling_of(path, src);
-	return spelling_find(t, &w->work.spelling, false) && spelling_is_one_at(path);
+	return spelling_find(t, &w->work.spelling, skipped) && spelling_is_one_at(path);
+}
+
+void spelling_begin(struct worker *w)
+{
+	if (w->work.spelling.path)
+		(void)spelling_set(w->tree, &w->work.spelling, SPELLING_BEGUN);
+}
+
+void spelling_fail(struct worker *w)
+{
+	if (w->work.spelling.path)
+		spelling_remove(w->tree, &w->work.spelling);
 }
 
 bool spelling_note(struct worker *w, const struct entry *e)
 {
 	char path[PATH_MAX];
-	return w->work.spelling.path && spelling_find(w->tree, &w->work.spelling, true) &&
+	return w->work.spelling.path && spelling_set(w->tree, &w->work.spelling, SPELLING_NOTED) &&
 	       spelling_find_path(w, e, path) && spelling_is_one_at(path);
 }
 
@@ -199,7 +236,7 @@ bool spelling_meets_operand(struct tree *t, const struct place *to, struct spell
 void spelling_note_operand(struct tree *t, const struct spelling *s)
 {
 	if (s->path)
-		(void)spelling_find(t, s, true);
+		(void)spelling_set(t, s, SPELLING_NOTED);
 }
 
 bool spelling_is_noted(struct tree *t, const struct directory *d, const char *name)

@@ -11,8 +11,12 @@
 #include "tree.h"
 
 /* Is the entry's name in DST another spelling of what this run has copied from another source? src:
- * the stat of the source. False except in merges and with several SRC, on FUSE. */
-bool spelling_meets(struct worker *, const struct entry *, const struct stat *src);
+ * the stat of the source. skipped: DST has the name, and stays: the copy may still be at work.
+ * False except in merges and with several SRC, on FUSE. */
+bool spelling_meets(struct worker *, const struct entry *, const struct stat *src, bool skipped);
+/* After spelling_meets(): the copy begins; it has failed. */
+void spelling_begin(struct worker *);
+void spelling_fail(struct worker *);
 /* After spelling_meets(): DST has the entry now. Notes its spelling. Returns whether the copy of
  * another source was noted meanwhile, and is the same entry of DST. */
 bool spelling_note(struct worker *, const struct entry *);

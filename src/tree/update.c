@@ -241,7 +241,8 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (w->work.decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
-	if (spelling_meets(w, e, &src) || !rivals_keep(w->tree, e, dst) || spelling_note(w, e))
+	if (spelling_meets(w, e, &src, false) || !rivals_keep(w->tree, e, dst) ||
+	    spelling_note(w, e))
 		return false;
 	w->work.outcome.action = FCOPY_ACTION_UNCHANGED;
 	w->work.outcome.type = S_IFREG;
