@@ -17,8 +17,8 @@ bool spelling_meets(struct worker *, const struct entry *, const struct stat *sr
 /* After spelling_meets(): the copy begins; it has failed. */
 void spelling_begin(struct worker *);
 void spelling_fail(struct worker *);
-/* After spelling_meets(): DST has the entry now. Notes its spelling. Returns whether the copy of
- * another source was noted meanwhile, and is the same entry of DST. */
+/* After spelling_meets(): DST has the entry now. Notes its spelling. Returns whether another thread
+ * has noted the copy of another source since, and both are one entry of DST. */
 bool spelling_note(struct worker *, const struct entry *);
 /* Both, for a directory that is an operand, and is copied to this place. */
 bool spelling_meets_operand(struct tree *, const struct place *, struct spelling *);
@@ -29,8 +29,7 @@ bool spelling_is_noted(struct tree *, const struct directory *, const char *name
 bool spelling_is_same(struct tree *, const struct entry *, const char *name);
 /* Is the entry's name in DST another spelling of its source? src, dst: the st_dev of both. */
 bool spelling_is_source(struct tree *, const struct entry *, dev_t src, dev_t dst);
-/* Is the directory that is open as src, or one above or below it, what DST calls by another
- * spelling? */
+/* Is dst, by another spelling, the directory that is open as src, or one above or below it? */
 bool spelling_relates(struct tree *, int src, const struct stat *, const struct place *dst);
 
 #endif

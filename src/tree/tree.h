@@ -372,8 +372,8 @@ enum set {
  * removed, or gets its name back: the numbers of directories are used again. */
 struct claims {
 	pthread_mutex_t lock;     /* rivals_lock() */
-	pthread_mutex_t searches; /* of namesakes.c: one at a time; taken last */
-	struct table spelled;     /* of spelling.c, under `searches` */
+	pthread_mutex_t searches; /* of namesakes.c, one at a time, and of `spelled`; taken last */
+	struct table spelled;     /* of spelling.c */
 	struct inodes set[SETS];
 };
 

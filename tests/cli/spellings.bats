@@ -5,11 +5,12 @@
 
 load helper
 
-# on_caseless ,OPTION… COMMAND: as by_fuse. COMMAND has anew, which makes m/t, and fails STATUS COMMAND, whose errors are in err.
+# on_caseless ,OPTION… COMMAND: as by_fuse. In COMMAND, `empty` leaves only the empty directory m/t, and `fails STATUS COMMAND` puts
+# the messages into err.
 on_caseless() {
 	mkdir -p backing
 	# shellcheck disable=SC2016
-	by_fuse "drawn,caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0$1" 'anew() { rm -rf m/* && mkdir m/t; }
+	by_fuse "drawn,caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0$1" 'empty() { rm -rf m/* && mkdir m/t; }
 		fails() { # STATUS COMMAND…
 			s=0
 			"${@:2}" 2>err || s=$?
@@ -31,7 +32,7 @@ on_caseless() {
 	echo 22 >c/dIR/x
 	# shellcheck disable=SC2016
 	on_caseless '' 'loses() { # PAIRS COMMAND…: of each pair one is copied
-			anew
+			empty
 			echo old >m/t/filE
 			touch -d @1 m/t/filE
 			fails 1 "${@:2}"
@@ -55,13 +56,13 @@ on_caseless() {
 	touch -d 2001-02-03 c/*
 	# shellcheck disable=SC2016
 	on_caseless '' 'for options in -n -u --update=none; do
-			anew
+			empty
 			echo old >m/t/file
 			fails 0 "$FCOPY" -rT $options c m/t
 			fails 0 "$FCOPY" $options c/File c/fiLE m/t
 			[ "$(cat m/t/file)" = old ]
 		done
-		anew
+		empty
 		echo old >m/t/file
 		printf "n\ny\n" | "$FCOPY" -i c/File c/fiLE m/t 2>err || :
 		grep -q "overwrite .m/t/fiLE" err
@@ -74,7 +75,7 @@ on_caseless() {
 	ln c/File c/fiLE
 	# shellcheck disable=SC2016
 	on_caseless '' 'for options in -aT -rT "-rT -j1"; do
-			anew
+			empty
 			"$FCOPY" $options c m/t
 			[ "$(cat m/t/FILE)" = A ]
 		done
@@ -98,7 +99,7 @@ on_caseless() {
 	echo NEWT >"s/FILE~"
 	# shellcheck disable=SC2016
 	on_caseless '' 'for command in "-rT -j1 -b s m/t" "-b s/FILE~ s/file m/t" "-b s/file s/FILE~ m/t" "-rT -b s m/t"; do
-			anew
+			empty
 			echo oldfile >m/t/file
 			"$FCOPY" $command
 			[ "$(cat m/t/* | sort | tr "\n" " ")" = "NEWT new oldfile " ]
@@ -112,12 +113,12 @@ on_caseless() {
 	echo 1 >p/Ln
 	echo 2 >p/TARGET
 	# shellcheck disable=SC2016
-	on_caseless '' 'anew
+	on_caseless '' 'empty
 		mkdir m/t/real
 		ln -s real m/t/link
 		fails 1 "$FCOPY" -rT --keep-directory-symlink s m/t
 		for command in "-rT -j1 p m/t" "-rT p m/t" "p/Ln p/TARGET m/t" "p/TARGET p/Ln m/t"; do
-			anew
+			empty
 			touch m/t/target
 			ln -s target m/t/ln
 			fails 1 "$FCOPY" $command
@@ -149,7 +150,7 @@ on_caseless() {
 
 @test "every name has a different inode number, and DST ignores case: no copy replaces or removes SRC, however that is spelled" {
 	# shellcheck disable=SC2016
-	on_caseless '' 'anew
+	on_caseless '' 'empty
 		rmdir m/t
 		echo DATA >m/b
 		mkdir -p m/photos/sub
