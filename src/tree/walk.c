@@ -385,7 +385,11 @@ static void walk_report_unmet(struct worker *w, struct directory *root, const ch
 		report_refusal(w, &e, entry_src, ENOTDIR, reason);
 		return;
 	}
-	report_call(w, &e, "stat", entry_src, ENOENT);
+	if (fstatat(root->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		report_call(w, &e, "stat", entry_src, errno);
+	else
+		report_refusal(w, &e, entry_src, ENOENT,
+			       "was not copied: its directory was not entered");
 }
 
 static void walk_report_missing(struct tree *t, struct directory *root)

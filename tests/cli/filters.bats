@@ -144,3 +144,17 @@ same() {
 	expect 1 -aT --files-from=list s g
 	mentions "s/real/none/a: stat: No such file or directory"
 }
+
+@test "--files-from: an entry of SRC below a directory that is not entered is a failure, and not said to be absent" {
+	mkdir -p s/dir d
+	echo 1 >s/dir/x
+	echo file >d/dir
+	echo dir/x >list
+	expect 1 -rT --files-from=list s d
+	mentions "d/dir: is not a directory: a directory cannot replace it"
+	mentions "s/dir/x: was not copied: its directory was not entered"
+	holds file d/dir
+	expect 1 -aT --files-from=list --exclude=dir s new
+	mentions "s/dir/x: was not copied: its directory was not entered"
+	absent new
+}
