@@ -2,7 +2,10 @@
  * Implements namesakes.h.
  */
 #include "namesakes.h"
+#include "endpoints/operand.h"
+#include "io/hash.h"
 #include "io/system.h"
+#include "report.h"
 #include "source/reader.h"
 #include "spelling.h"
 
@@ -268,4 +271,33 @@ int aliases_find(struct aliases *found, const struct directory *d, const struct 
 	aliases_sort(found);
 	found->unknown |= !system_has(d->dst, SYSTEM_NAMES) && !aliases_are_listed(found, d, dst);
 	return 0;
+}
+
+static struct stat namesakes_key_at(const struct inode *dir, const char *name)
+{
+	return (struct stat){
+	    .st_dev = dir->dev, .st_ino = dir->ino ^ hash_name(name), .st_mode = S_IFREG};
+}
+
+struct stat namesakes_key(const struct entry *e)
+{
+	struct inode dir = e->dir->dst_inode;
+	struct stat st;
+	if (dir.dev == 0 && fstat(e->dir->dst, &st) == 0)
+		dir = inode_of(&st);
+	return namesakes_key_at(&dir, e->as);
+}
+
+struct stat namesakes_key_of_target(const struct entry *e)
+{
+	struct place p = {.dir = -1, .target = -1};
+	struct inode dir = {.dev = 0};
+	struct fcopy_error error;
+	struct stat st;
+	if (place_borrow(&p, e->dir->dst, e->as, entry_dst, &error) == 0 &&
+	    place_follow_found(&p, entry_dst, &error) == 0 && fstat(p.dir, &st) == 0)
+		dir = inode_of(&st);
+	const struct stat key = namesakes_key_at(&dir, p.name);
+	place_close(&p);
+	return key;
 }

@@ -43,6 +43,12 @@ bool namesakes_are_one(struct tree *, const struct search *);
 /* Two names of one source, of which one leads to the other in DST: both have its bytes. */
 bool namesakes_have_one_source(const struct search *);
 
+/* What stands for the entry's name in DST in a set of inodes; no two names of a run have one number
+ * but by an accident of 64 bits. */
+struct stat namesakes_key(const struct entry *);
+/* Of the name that the entry leads to by a symlink in DST. */
+struct stat namesakes_key_of_target(const struct entry *);
+
 struct alias {
 	struct inode inode;
 	bool listed; /* DST lists a name of it */

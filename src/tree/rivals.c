@@ -34,6 +34,11 @@ static struct inodes *rivals_set(struct tree *t, const struct stat *st)
 	return S_ISDIR(st->st_mode) ? &t->claims.set[SET_ENTERED] : &t->claims.set[SET_MADE];
 }
 
+static bool rivals_in(struct tree *t, enum set set, const struct stat *st)
+{
+	return inodes_has(&t->claims.set[set], st);
+}
+
 /* Does the name lead to a link that this run has made under another new name of the directory? The
  * list was read before the first of them: a name that is not in it leads to a new one. */
 static bool rivals_lead_to_link(struct tree *t, const struct directory *d, const char *name,
@@ -41,7 +46,7 @@ static bool rivals_lead_to_link(struct tree *t, const struct directory *d, const
 {
 	const struct name_list *there = __atomic_load_n(&d->rivals.there, __ATOMIC_ACQUIRE);
 	return there && there->name && st->st_nlink > 1 && !S_ISDIR(st->st_mode) &&
-	       inodes_has(&t->claims.set[SET_LINKED], st) && !names_have(there, name);
+	       rivals_in(t, SET_LINKED, st) && !names_have(there, name);
 }
 
 /* Is what `name` in d leads to made by this run? */
@@ -72,7 +77,7 @@ static bool rivals_are_own(struct tree *t, const struct entry *e, const struct s
 	const struct fcopy_tree_options *o = t->options;
 	struct search s = {.e = e};
 	if (S_ISDIR(st->st_mode) || o->backup || o->keep_directory_symlink ||
-	    t->root.ground.single || inodes_has(&t->claims.set[SET_REACHED], st) ||
+	    t->root.ground.single || rivals_in(t, SET_REACHED, st) ||
 	    rivals_are_written(&o->copy, e))
 		return false;
 	if (namesakes_are_impossible(e, st))
@@ -98,17 +103,33 @@ static bool rivals_take(struct tree *t, const struct entry *e, const struct stat
 	return shared ? !rivals_meet(t, e, st) : r != 0 || rivals_are_own(t, e, st);
 }
 
-/* The same before it is replaced: it is not an unchanged entry's, which leads to this name. */
-static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
-{
-	return rivals_take(t, e, st) &&
-	       !(st->st_nlink == 1 && inodes_has(&t->claims.set[SET_LEFT], st));
-}
-
 static void rivals_note(struct tree *t, enum set set, const struct stat *st)
 {
 	if (inodes_add(&t->claims.set[set], st) < 0)
 		tree_stop(t, ENOMEM);
+}
+
+/* Does an unchanged entry lead to the file by this name? Its inode number shows that while it has
+ * no other name. */
+static bool rivals_stay(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	const struct stat name = namesakes_key(e);
+	const bool only = st->st_nlink < 2;
+	if (rivals_in(t, SET_LEFT, &name) || (only && rivals_in(t, SET_LEFT, st)))
+		return true;
+	return (rivals_in(t, SET_KEPT, &name) || (only && rivals_in(t, SET_KEPT, st))) &&
+	       !rivals_are_own(t, e, st);
+}
+
+/* The same before it is replaced. Noted before what stays is looked up, as that is noted before
+ * what is replaced is looked up: one of two threads sees the other. */
+static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	const struct stat name = namesakes_key(e);
+	if (S_ISDIR(st->st_mode))
+		return rivals_take(t, e, st);
+	rivals_note(t, SET_REPLACED, st->st_nlink < 2 ? st : &name);
+	return rivals_take(t, e, st) && !rivals_stay(t, e, st);
 }
 
 bool rivals_claim_target(struct tree *t, const struct entry *e, const struct stat *src,
@@ -118,8 +139,8 @@ bool rivals_claim_target(struct tree *t, const struct entry *e, const struct sta
 		return true;
 	/* Before it is claimed: it is no evidence that an entry is listed twice. */
 	rivals_note(t, SET_REACHED, st);
-	return (src->st_nlink > 1 || !inodes_has(&t->claims.set[SET_KEPT], st)) &&
-	       rivals_claim_stat(t, e, st);
+	rivals_note(t, SET_REPLACED, st);
+	return (src->st_nlink > 1 || !rivals_in(t, SET_KEPT, st)) && rivals_claim_stat(t, e, st);
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e, const struct stat *st)
@@ -139,7 +160,8 @@ void rivals_unclaim(struct tree *t, const struct stat *st)
 
 void rivals_give_back(struct tree *t, const struct stat *st)
 {
-	if (st->st_nlink == 1 || S_ISDIR(st->st_mode)) /* others are in no set because of a claim */
+	inodes_remove(&t->claims.set[SET_REPLACED], st);
+	if (st->st_nlink < 2 || S_ISDIR(st->st_mode)) /* others are in no set because of a claim */
 		inodes_remove(rivals_set(t, st), st);
 }
 
@@ -164,7 +186,7 @@ bool rivals_have(struct tree *t, const struct entry *e)
 static bool rivals_commit_meets(void *worker, const struct stat *st)
 {
 	const struct worker *w = worker;
-	return rivals_meet(w->tree, w->work.entry, st);
+	return rivals_meet(w->tree, w->work.entry, st) || rivals_stay(w->tree, w->work.entry, st);
 }
 
 static bool rivals_is_source(const struct stat *st, void *tree)
@@ -304,36 +326,64 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	return s.rival[0] || s.unknown;
 }
 
+/* By its name, too, if a symlink to a directory can give that to another entry. */
+static void rivals_note_kept(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	rivals_note(t, SET_KEPT, st);
+	if (t->options->keep_directory_symlink) {
+		const struct stat name = namesakes_key(e);
+		rivals_note(t, SET_KEPT, &name);
+	}
+}
+
+/* Does another entry replace what stays? */
+static bool rivals_replace(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	if (rivals_in(t, SET_REPLACED, st) && !rivals_are_own(t, e, st))
+		return true;
+	if (!t->options->keep_directory_symlink)
+		return false;
+	const struct stat name = namesakes_key(e);
+	return rivals_in(t, SET_REPLACED, &name);
+}
+
 /* The look for another name of SRC is true only while the file has its name: an entry that takes
  * one of its names has claimed it before. */
 bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	if (!rivals_possible(t))
 		return true;
-	rivals_note(t, SET_KEPT, st); /* before it is claimed: see rivals_leave_target() */
-	if (st->st_nlink == 1)
+	rivals_note_kept(t, e, st); /* before it is claimed: see rivals_leave_target() */
+	if (st->st_nlink < 2)       /* 0: another entry has just replaced it */
 		return rivals_take(t, e, st);
-	if (namesakes_differ_in_case(e, st, false) && rivals_share(t, e))
+	if (rivals_replace(t, e, st) ||
+	    (namesakes_differ_in_case(e, st, false) && rivals_share(t, e)))
 		return false;
-	return !inodes_has(&t->claims.set[SET_TAKEN], st) || namesakes_lead(e, e->as, st);
+	return !rivals_in(t, SET_TAKEN, st) || namesakes_lead(e, e->as, st);
 }
 
-void rivals_keep_linked(struct tree *t, const struct stat *st)
+bool rivals_keep_linked(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	if (rivals_possible(t))
-		rivals_note(t, SET_KEPT, st);
+	if (!rivals_possible(t))
+		return true;
+	rivals_note_kept(t, e, st);
+	return !rivals_replace(t, e, st);
 }
 
 bool rivals_leave_target(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	if (!rivals_possible(t))
 		return true;
-	rivals_note(t, SET_LEFT, st);
+	const struct stat name = namesakes_key_of_target(e);
+	rivals_note(t, SET_LEFT, &name);
+	if (st->st_nlink < 2)
+		rivals_note(t, SET_LEFT, st);
+	if (rivals_in(t, SET_REPLACED, st) || rivals_in(t, SET_REPLACED, &name))
+		return false;
 	/* What is replaced may have gone, or got another name, before it is claimed. */
-	if (decide_replaces(t->options) && st->st_nlink == 1)
+	if (decide_replaces(t->options) && st->st_nlink < 2)
 		return rivals_take(t, e, st);
-	return !inodes_has(&t->claims.set[SET_MADE], st) ||
-	       inodes_has(&t->claims.set[SET_KEPT], st);
+	return !rivals_in(t, SET_MADE, st) || rivals_in(t, SET_KEPT, st);
 }
 
 /* Reports s->rival, or that there is none. */

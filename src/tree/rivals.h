@@ -62,8 +62,8 @@ bool rivals_share(struct tree *, const struct entry *);
  * entry has it, nor another name of SRC leads to it. */
 bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
 /* An entry stays as it is, and another name may become a link to it: what a symlink in DST leads to
- * is not written if it is this file. */
-void rivals_keep_linked(struct tree *, const struct stat *);
+ * is not written if it is this file. Returns whether no other entry replaces the file. */
+bool rivals_keep_linked(struct tree *, const struct entry *, const struct stat *);
 /* An entry stays as it is, and leads to this file by a symlink in DST: another entry may keep the
  * file, too, but not replace it. Returns whether none has replaced it. */
 bool rivals_leave_target(struct tree *, const struct entry *, const struct stat *);

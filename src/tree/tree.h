@@ -357,14 +357,15 @@ bool inodes_has(struct inodes *, const struct stat *);
 
 /* Inodes of DST. */
 enum set {
-	SET_MADE,    /* of a merge: files that this run makes or replaces */
-	SET_ENTERED, /* the same for directories */
-	SET_REACHED, /* what an entry reaches by a symlink, or that may have other names in DST */
-	SET_KEPT,    /* files that an entry of their name leaves as they are */
-	SET_LEFT,    /* files that an entry leaves as they are, which reaches them by a symlink */
-	SET_TAKEN,   /* files with several names, of which an entry takes one */
-	SET_LINKED,  /* files of an earlier copy that this run gave a new name */
-	SET_BACKUPS, /* entries that got another name */
+	SET_MADE,     /* of a merge: files that this run makes or replaces */
+	SET_ENTERED,  /* the same for directories */
+	SET_REACHED,  /* what an entry reaches by a symlink, or that may have other names in DST */
+	SET_KEPT,     /* files that an entry of their name leaves as they are */
+	SET_LEFT,     /* files that an entry leaves as they are, which reaches them by a symlink */
+	SET_TAKEN,    /* files with several names, of which an entry takes one */
+	SET_REPLACED, /* files whose only name an entry takes; of others, the name */
+	SET_LINKED,   /* files of an earlier copy that this run gave a new name */
+	SET_BACKUPS,  /* entries that got another name */
 	SETS
 };
 

@@ -188,10 +188,9 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 	/* No other entry may replace it: DST may take two names for one, and a symlink may lead to
 	 * it. A name that becomes a link to another one is replaced. */
 	const bool links = links_may_exist(w, st), reaches = update_reaches(w);
-	if (r > 0 && links && !reaches)
-		rivals_keep_linked(w->tree, &old);
-	else if (r > 0 &&
-		 !(reaches ? rivals_leave_target(w->tree, e, &old) : rivals_keep(w->tree, e, &old)))
+	if (r > 0 && !(reaches ? rivals_leave_target(w->tree, e, &old)
+		       : links ? rivals_keep_linked(w->tree, e, &old)
+			       : rivals_keep(w->tree, e, &old)))
 		r = rivals_report(w, e);
 	if (r > 0 && links) /* another name may become a link to it */
 		w->work.made = identity_of(dst);

@@ -246,6 +246,64 @@ load helper
 	done
 }
 
+@test "an unchanged file is not replaced through a symlink in DST by another thread" {
+	need_strace
+	local how
+	for how in -aL -a; do
+		rm -rf s d
+		mkdir -p s/a s/b
+		echo 1111 >s/a/f
+		random s/b/g 60000
+		cp -a s d
+		rm d/b/g
+		ln -s ../a/f d/b/g
+		# The thread that compares s/a/f waits until the other one has begun to copy s/b/g.
+		run strace -f -o trace -P f -P "$PWD/d/a/f" -e trace=openat -e inject=openat:delay_exit=100000 \
+			"$FCOPY" "$how" -j2 --limit-rate=100K --update=changed -T s d
+		[ "$status" = 1 ] || cmp s/a/f d/a/f
+		[ "$status" = 1 ] || cmp s/b/g d/b/g
+	done
+}
+
+@test "an unchanged file that a symlink in DST leads to is not replaced under one of several names" {
+	local how
+	for how in -a -aL "-rLf" "-aLb"; do
+		rm -rf s d
+		mkdir -p s/a s/b d/a d/b
+		echo 22 >s/a/f
+		echo 1111 >s/b/g
+		cp -p s/b/g d/a/f
+		touch -d @1000000000 s/b/g d/a/f
+		ln d/a/f d/other
+		ln -s ../a/f d/b/g
+		# shellcheck disable=SC2086
+		expect 1 $how --update=changed -j1 s/b s/a d
+		mentions "d/a/f: is already the copy of another entry: not replaced"
+		holds 1111 d/b/g
+		holds 1111 d/a/f
+	done
+}
+
+@test "an unchanged file is not replaced by way of a symlink in DST to its directory" {
+	local how order
+	for how in -a -aL "-aLb" "-aL other" "-a linked"; do
+		for order in "s/a s/b" "s/b s/a" "-T s"; do
+			rm -rf s d
+			mkdir -p s/a s/b d/a
+			echo 1111 >s/a/f
+			echo 22 >s/b/f
+			touch -d @1000000000 s/a/f
+			cp -p s/a/f d/a/f
+			ln -s a d/b
+			[[ $how != *other ]] || ln d/a/f d/other
+			[[ $how != *linked ]] || ln s/a/f s/a/g
+			# shellcheck disable=SC2086
+			expect 1 ${how% *} --keep-directory-symlink --update=changed -j1 $order d
+			mentions ": is already the copy of another entry: not replaced"
+		done
+	done
+}
+
 @test "two names of one file, where DST has symlinks to a directory: that is a failure" {
 	mkdir -p s/a s/b d/a d/b
 	echo new >s/b/g
