@@ -18,8 +18,8 @@
  *     options NUMBER                    the options that decide what is copied, and the umask;
  *                                       of a file in shards also the number of its ranges
  *     data PART INODE DEVICE MODE       inode of the part; inode, device and final mode of `data`
- *     run BOOT MOUNT TIME               a run began at TIME, in this boot and with this mount; of a
- *                                       file, `source` follows if it is another one
+ *     run BOOT MOUNT TIME               a run began at TIME, in this boot and with this mount (0:
+ *                                       unknown); of a file, `source` follows if it is another one
  *     done SIZE MTIME CTIME TIME INODE PATH
  *                                       a file of a tree is complete; its source had this size and
  *                                       these times at TIME (written when: src/tree/resume.c)

@@ -116,8 +116,8 @@ void private_here(int fd, struct journal_fact *run)
 	run->boot[strcspn(run->boot, "\n")] = '\0';
 	if (!run->boot[0])
 		strcpy(run->boot, "-");
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | MOUNT_ID_UNIQUE, &sx) == 0 &&
-	    sx.stx_mask & (STATX_MNT_ID | MOUNT_ID_UNIQUE))
+	if (statx(fd, "", AT_EMPTY_PATH, MOUNT_ID_UNIQUE, &sx) == 0 &&
+	    sx.stx_mask & MOUNT_ID_UNIQUE)
 		run->mount = sx.stx_mnt_id;
 	clock_gettime(CLOCK_REALTIME, &run->when);
 }
