@@ -293,7 +293,11 @@ all_checks() {
 		check "$mode" check_mode "$mode"
 	done
 	if [ $# -gt 0 ]; then
-		"$@" && check remount check_kept
+		if ! "$@"; then
+			result remount FAIL "see the console"
+			return
+		fi
+		check remount check_kept
 	fi
 	rm -f "$dir"/kept.*
 	check cross check_cross

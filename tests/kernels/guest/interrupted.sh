@@ -107,9 +107,12 @@ unlike() {
 
 # flushed_facts JOURNAL: prints what it says was flushed: how many bytes of a file, or the paths of a tree.
 flushed_facts() {
-	awk '$2 == "run" { end = 0 }
+	awk '$2 == "run" {
+			end = 0
+			for (p in path) if (path[p] > flushed) delete path[p] # a flush covers only its own run
+		}
 		$2 == "done" && NF == 4 && $3 <= end + 0 { end = $3 + $4 }
-		$2 == "done" && NF == 7 { path[$7] = NR }
+		$2 == "done" && NF == 8 { path[$8] = NR }
 		$2 == "again" { delete path[$3] }
 		$2 == "flushed" { flushed = NR; bytes = end }
 		END {
@@ -120,7 +123,7 @@ flushed_facts() {
 
 # is_sound COPY AT: whether what the cut left is promised.
 is_sound() {
-	local to=$2/$1
+	local to=$2/$1 lost
 	case $1 in
 	plain | mirror) return ;; # nothing until it was flushed
 	mirror-fsync)
@@ -133,7 +136,10 @@ is_sound() {
 	[ -s facts ] || return 0
 	case $1 in
 	file) cmp -n "$(cat facts)" $interrupted/file "$to.fcopy-part/data" ;;
-	tree) [ -z "$(comm -12 facts <(unlike $interrupted/tree "$to.fcopy-part/data"))" ] ;;
+	tree)
+		lost=$(comm -12 facts <(unlike $interrupted/tree "$to.fcopy-part/data"))
+		[ -z "$lost" ] || { echo "said to be flushed: ${lost//$'\n'/ }"; tail -n 20 "$to.fcopy-part/journal" >&2; return 1; }
+		;;
 	esac
 }
 

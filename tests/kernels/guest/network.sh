@@ -50,8 +50,14 @@ mount_clients() {
 	return $status
 }
 
+# remount_nfs VERSION EXPORT: Linux 5.10 may refuse this mount once.
 remount_nfs() {
-	umount /mnt/nfs && mount_nfs "$@" /mnt/nfs
+	umount /mnt/nfs || return
+	for _ in 1 2 3; do
+		mount_nfs "$@" /mnt/nfs && return
+		sleep 1
+	done
+	return 1
 }
 
 # check_server_side MODE: the server copies: it gets no WRITE.
