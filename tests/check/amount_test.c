@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A number of bytes in words.
+ * A number of bytes in words, and a duration.
  */
 #include "util.h"
 
 #include "io/amount.h"
+#include "show/text.h"
 
 #include <string.h>
 
@@ -60,6 +61,39 @@ START_TEST(amount_has_at_most_three_digits)
 }
 END_TEST
 
+static const struct {
+	uint64_t us;
+	const char *text;
+} durations[] = {{0, "0 us"},           {87, "87 us"},      {999, "999 us"},    {1000, "1.0 ms"},
+		 {1049, "1.0 ms"},      {1050, "1.1 ms"},   {7890, "7.9 ms"},   {9949, "9.9 ms"},
+		 {9950, "10 ms"},       {10499, "10 ms"},   {10500, "11 ms"},   {999499, "999 ms"},
+		 {999500, "1.0 s"},     {2340000, "2.3 s"}, {9949999, "9.9 s"}, {9950000, "10 s"},
+		 {3600000000, "3600 s"}};
+
+START_TEST(duration_is_three_digits_and_unit)
+{
+	struct text t;
+	text_clear(&t);
+	text_duration_brief(&t, durations[_i].us);
+	check(strcmp(t.at, durations[_i].text) == 0, "%ju us: '%s', not '%s'",
+	      (uintmax_t)durations[_i].us, t.at, durations[_i].text);
+}
+END_TEST
+
+/* A range has the unit and the decimals of its median. */
+START_TEST(duration_has_the_unit_of_another_one)
+{
+	struct text t;
+	text_clear(&t);
+	text_duration_in_unit(&t, 990, 1200);
+	text_add(&t, "-");
+	text_duration_in_unit(&t, 12340, 1200);
+	text_add(&t, " ");
+	text_duration_in_unit(&t, 9000, 10000);
+	ck_assert_str_eq(t.at, "1.0-12.3 9");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("amount");
@@ -67,5 +101,8 @@ int main(void)
 	tcase_add_loop_test(c, amount_is_three_digits_and_unit, 0,
 			    sizeof(amounts) / sizeof(*amounts));
 	tcase_add_test(c, amount_has_at_most_three_digits);
+	tcase_add_loop_test(c, duration_is_three_digits_and_unit, 0,
+			    sizeof(durations) / sizeof(*durations));
+	tcase_add_test(c, duration_has_the_unit_of_another_one);
 	return run_suite(s);
 }
