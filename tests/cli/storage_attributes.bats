@@ -289,6 +289,18 @@ closed_as() {
 		grep -q "m/f: fchown: a different owner or group was stored" err'
 }
 
+@test "an owner that no storage keeps is not compared: a mirror copies nothing again" {
+	need_root "to give a file to another user"
+	mkdir -p backing s
+	echo a >s/a
+	chown 5:6 s/a
+	# shellcheck disable=SC2016
+	by_fuse unowned '"$FCOPY" --mirror s m/t 2>err
+		"$FCOPY" --mirror s m/t 2>err
+		grep -q "0 copied, 1 unchanged" err
+		[ "$(grep -c warning err)" = 0 ]'
+}
+
 @test "sshfs: the owner and times of a symlink are not set, because its target would get them" {
 	mkdir backing s
 	echo 1 >outside
