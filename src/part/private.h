@@ -99,8 +99,8 @@ void private_refresh(int dir);
  * rclone creates a file that is empty after close(2), perhaps after its removal. */
 uint64_t private_sign(int dir, int lock);
 /* This boot and the mount of fd, as the journal notes them. mount 0: unknown, as Linux before 6.8
- * uses a mount ID again after umount(2), perhaps of a disk that was pulled out before it was flushed.
- */
+ * uses a mount ID again after umount(2), perhaps of a disk that was pulled out and lost what was
+ * not flushed. */
 void private_here(int fd, struct journal_fact *run);
 
 /* The owner and mode that a new file gets in this directory if it is created with `mode`. It is
