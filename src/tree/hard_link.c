@@ -7,6 +7,7 @@
 #include "entry.h"
 #include "io/io.h"
 #include "report.h"
+#include "resume.h"
 #include "rivals.h"
 
 #include <errno.h>
@@ -173,6 +174,21 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 		   : -EEXIST;
 }
 
+/* The journal may say that the bytes of this name were flushed: then so must be those that it gets.
+ */
+static int hard_link_flush(struct worker *w, const struct entry *e, const struct origin *o,
+			   struct failure *fail)
+{
+	struct stat st;
+	if (!resume_is_noted(w->tree, e) ||
+	    (fstatat(o->dir, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
+		return 0;
+	const int fd = openat(o->dir, o->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const int r = fd < 0 ? fail_at(fail, "open") : fsync(fd) < 0 ? fail_at(fail, "fsync") : 0;
+	io_close(fd);
+	return r;
+}
+
 /* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it
  * twice, perhaps in another thread. The lock is held. */
 static int hard_link_continue(struct worker *w, const struct entry *e, struct origin *o,
@@ -182,6 +198,8 @@ static int hard_link_continue(struct worker *w, const struct entry *e, struct or
 	int r = fail_if(fail, hard_link_is_made(o, to, e->as), "stat");
 	if (r != 0)
 		return r > 0 ? RESULT_SAME : r;
+	if ((r = hard_link_flush(w, e, o, fail)) < 0)
+		return r;
 	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, false, fail) : -EEXIST;
 	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? RESULT_SAME : r;
 }

@@ -205,3 +205,23 @@ moved() {
 	demand 0
 	cmp a b
 }
+
+@test "--resume: a name whose bytes were flushed becomes a link only to bytes that are flushed, too" {
+	need_strace
+	export FCOPY
+	# tmpfs lists the newest name first.
+	# shellcheck disable=SC2016
+	private_mounts 'mkdir m && mount -t tmpfs tmpfs m && cd m && mkdir s s/a s/b s/last
+		head -c 30000 /dev/zero >s/a/f
+		head -c 3000000 /dev/zero >s/last/f
+		ln s/a/f s/b/f
+		timeout 1 "$FCOPY" -a -j1 --resume --limit-rate=1M s d 2>err || :
+		first=$(grep -ao "[ab]/f$" d.fcopy-part/journal)
+		grep -q " flushed$" d.fcopy-part/journal
+		for dir in ${first%/f} last; do mv s/$dir s/other && mv s/other s/$dir; done
+		strace -f -y -o trace -e trace=fsync,linkat "$FCOPY" -a -j1 --resume s d
+		grep -nE "fsync.*/data/[ab]/f>\) = 0" trace || { echo "the other name came first again: $first" && cat trace; exit 1; }
+		grep -A1 "fsync(" trace | grep -q "linkat.*/${first%/f}>, .f., 0) = 0"
+		diff -r s d'
+	demand 0
+}
