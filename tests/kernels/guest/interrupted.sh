@@ -139,7 +139,7 @@ is_sound() {
 	tree) # a name that is absent, or has another size, is copied again
 		while read -r path; do
 			data=$to.fcopy-part/data$path
-			[ -e "$data" ] && [ "$(stat -c %s "$data")" = "$(stat -c %s "$interrupted/tree$path")" ] || continue
+			[ "$(stat -c %s "$data" 2>/dev/null)" = "$(stat -c %s "$interrupted/tree$path")" ] || continue
 			cmp "$data" "$interrupted/tree$path" && continue
 			tail -n 20 "$to.fcopy-part/journal"
 			return 1
