@@ -218,6 +218,29 @@ int report_refusal(struct worker *w, const struct entry *e, const char *path, in
 	return report_failure(w, e, &error);
 }
 
+void report_unmet(struct worker *w, struct directory *root, const char *name)
+{
+	const struct entry e = ENTRY(root, name);
+	char above[PATH_MAX], reason[PATH_MAX + 64];
+	struct stat st;
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(above, sizeof(above), "%.*s", (int)(slash - name), name);
+		if (fstatat(root->src, above, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			break;
+		if (!S_ISLNK(st.st_mode))
+			continue;
+		snprintf(reason, sizeof(reason),
+			 "is below %s, a symlink that is not followed: use -L to follow it", above);
+		report_refusal(w, &e, entry_src, ENOTDIR, reason);
+		return;
+	}
+	if (fstatat(root->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		report_call(w, &e, "stat", entry_src, errno);
+	else
+		report_refusal(w, &e, entry_src, ENOENT,
+			       "was not copied: its directory was not entered");
+}
+
 /* As with cp(1), only the superuser expects to give files away. */
 static bool report_is_usual(const struct fcopy_error *e)
 {

@@ -16,6 +16,9 @@ int report_call(struct worker *, const struct entry *, const char *call, const c
 int report_refusal(struct worker *, const struct entry *, const char *path, int err,
 		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
+/* Reports a name of a list, below `root`, that the walk has not met: it may be below a symlink,
+ * which is copied as one. */
+void report_unmet(struct worker *, struct directory *root, const char *name);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
 /* With one_file_system, a mount point becomes an empty directory. A subvolume does, too, but is no

@@ -368,36 +368,12 @@ void walk_entry(struct tree *t, const struct entry *e)
 	pool_leave(w);
 }
 
-/* A name of a list that the walk has not met may be below a symlink, which is copied as one. */
-static void walk_report_unmet(struct worker *w, struct directory *root, const char *name)
-{
-	const struct entry e = ENTRY(root, name);
-	char above[PATH_MAX], reason[PATH_MAX + 64];
-	struct stat st;
-	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
-		snprintf(above, sizeof(above), "%.*s", (int)(slash - name), name);
-		if (fstatat(root->src, above, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			break;
-		if (!S_ISLNK(st.st_mode))
-			continue;
-		snprintf(reason, sizeof(reason),
-			 "is below %s, a symlink that is not followed: use -L to follow it", above);
-		report_refusal(w, &e, entry_src, ENOTDIR, reason);
-		return;
-	}
-	if (fstatat(root->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		report_call(w, &e, "stat", entry_src, errno);
-	else
-		report_refusal(w, &e, entry_src, ENOENT,
-			       "was not copied: its directory was not entered");
-}
-
 static void walk_report_missing(struct tree *t, struct directory *root)
 {
 	struct worker *w = t->filter ? pool_join(t) : NULL;
 	size_t at = 0;
 	for (const char *name; w && (name = filter_missing(t->filter, &at));)
-		walk_report_unmet(w, root, name);
+		report_unmet(w, root, name);
 	if (w)
 		pool_leave(w);
 }
