@@ -174,17 +174,16 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 		   : -EEXIST;
 }
 
-/* The journal may say that the bytes of this name were flushed: then so must be those that it gets.
- */
+/* If the journal says that the bytes of this name were flushed, those that it gets must be, too. A
+ * copy without the rights to read it is flushed with everything else. */
 static int hard_link_flush(struct worker *w, const struct entry *e, const struct origin *o,
 			   struct failure *fail)
 {
-	struct stat st;
-	if (!resume_is_noted(w->tree, e) ||
-	    (fstatat(o->dir, o->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode)))
+	if (!resume_is_flushed(w->tree, e))
 		return 0;
 	const int fd = openat(o->dir, o->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	const int r = fd < 0 ? fail_at(fail, "open") : fsync(fd) < 0 ? fail_at(fail, "fsync") : 0;
+	const bool flushed = fd < 0 ? flush_all(w->tree, e->dir->dst) : fsync(fd) == 0;
+	const int r = flushed ? 0 : fail_at(fail, "fsync");
 	io_close(fd);
 	return r;
 }

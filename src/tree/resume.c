@@ -73,14 +73,14 @@ static struct journal_source record_source(const struct record *r, const struct 
 	return s;
 }
 
-bool resume_is_noted(const struct tree *t, const struct entry *e)
+bool resume_is_flushed(const struct tree *t, const struct entry *e)
 {
 	const struct record *r = t->root.record;
 	struct journal_fact done;
 	char path[PATH_MAX];
 	bool sure;
 	return r && r->part && entry_path_below(e, path, sizeof(path)) &&
-	       journal_find(&r->part->journal, path, false, &done, &sure);
+	       journal_find(&r->part->journal, path, true, &done, &sure) && sure;
 }
 
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)

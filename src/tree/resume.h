@@ -11,8 +11,8 @@
 /* Is the file's copy in the part complete? Otherwise an old one is removed, unless the tree has
  * stopped: then it is unknown. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
-/* Does the journal of an earlier run say that the file was complete? */
-bool resume_is_noted(const struct tree *, const struct entry *);
+/* Does the journal of an earlier run say that the bytes of this file are on the storage? */
+bool resume_is_flushed(const struct tree *, const struct entry *);
 /* Have the two open files the same bytes? dst: the copy, of which only the storage is believed if
  * the copy has to be on it. */
 bool resume_are_same_bytes(struct worker *, int fd, int dst, off_t size);

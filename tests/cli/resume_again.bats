@@ -215,7 +215,10 @@ moved() {
 		head -c 30000 /dev/zero >s/a/f
 		head -c 3000000 /dev/zero >s/last/f
 		ln s/a/f s/b/f
-		timeout 1 "$FCOPY" -a -j1 --resume --limit-rate=1M s d 2>err || :
+		"$FCOPY" -a -j1 --resume --limit-rate=1M s d 2>err &
+		for i in {1..300}; do ! grep -aqs "[ab]/f$" d.fcopy-part/journal || break; sleep 0.05; done
+		kill -TERM $!
+		wait $! || :
 		first=$(grep -ao "[ab]/f$" d.fcopy-part/journal)
 		grep -q " flushed$" d.fcopy-part/journal
 		for dir in ${first%/f} last; do mv s/$dir s/other && mv s/other s/$dir; done
