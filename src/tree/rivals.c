@@ -121,13 +121,13 @@ static bool rivals_stay(struct tree *t, const struct entry *e, const struct stat
 	       !rivals_are_own(t, e, st);
 }
 
-/* The same before it is replaced. Noted before what stays is looked up, as that is noted before
- * what is replaced is looked up: one of two threads sees the other. */
+/* Takes what the entry is to replace. That is noted first, and only then is it looked up whether it
+ * stays for another entry, which does both in the same order: one of two threads sees the other. */
 static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	const struct stat name = namesakes_key(e);
 	if (S_ISDIR(st->st_mode))
 		return rivals_take(t, e, st);
+	const struct stat name = namesakes_key(e);
 	rivals_note(t, SET_REPLACED, st->st_nlink < 2 ? st : &name);
 	return rivals_take(t, e, st) && !rivals_stay(t, e, st);
 }
