@@ -295,7 +295,7 @@ all_checks() {
 	if [ $# -gt 0 ]; then
 		if ! "$@"; then
 			result remount FAIL "see the console"
-			return
+			return 1
 		fi
 		check remount check_kept
 	fi
@@ -313,4 +313,5 @@ all_checks() {
 	check tree-a check_tree_a
 	check tree-in check_tree_in
 	check nights check_nights "$@"
+	return 0
 }

@@ -222,7 +222,10 @@ on_nfs() {
 		return
 	fi
 	dir=/mnt/nfs
-	all_checks remount_nfs "$1" "$2"
+	if ! all_checks remount_nfs "$1" "$2"; then
+		umount /mnt/nfs2
+		return
+	fi
 	check other-mount check_other_mount
 	check shards check_shards
 	if [ "$2" = /srv/xfs ]; then
