@@ -175,9 +175,9 @@ load shard
 	expect 0 --shard=0/2 --job='an other' --json src dst
 	[ "$(jq -c '[.committed, .bytes]' <<<"$output")" = '[true,0]' ]
 	committed
-	apart 0 --shard=0/2 src nameless
-	expect 1 --shard=1/2 --job=one src nameless
-	mentions 'nameless: its shards were begun with no --job'
+	apart 0 --shard=0/2 src other
+	expect 1 --shard=1/2 --job=one src other
+	mentions 'other: its shards were begun with no --job'
 }
 
 @test "a second job with another source is refused" {
