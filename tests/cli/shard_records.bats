@@ -354,3 +354,17 @@ PYTHON
 	expect 0 -a -j1 --shard=0/1 s d
 	diff -r s d
 }
+
+@test "a commit line that a power cut has torn: the next commit is read nevertheless" {
+	need_strace
+	random src 4000000
+	! strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:signal=KILL \
+		"$FCOPY" --shard=0/2 src dst || return 1
+	[ "$(tail -n 1 dst.fcopy-part/journal | cut -d ' ' -f 2)" = commit ]
+	[ -e dst.fcopy-part/data ]
+	truncate -s -20 dst.fcopy-part/journal
+	expect 0 --shard=1/2 src dst
+	committed
+	expect 0 --shard=0/2 src dst
+	committed
+}

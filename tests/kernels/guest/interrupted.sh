@@ -161,7 +161,11 @@ completes() {
 	[ -z "$other" ] || mount --bind /run/other_boot $boot
 	again "$1" "$2" f -q || status=$?
 	[ -z "$other" ] || umount $boot
-	[ $status = 0 ] || echo "status $status, another boot: ${other:-no}"
+	if [ $status != 0 ]; then
+		echo "status $status, another boot: ${other:-no}"
+		stat -c '%n: inode %i, %s bytes, %y' "$2/$1"*
+		tail -n 5 "$2/$1.fcopy-part/journal"
+	fi
 	[ $status = 0 ] && whole "$1" "$2"
 }
 
