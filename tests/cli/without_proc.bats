@@ -20,7 +20,8 @@ load helper
 	echo old >d/b
 	ln -s d/b link
 	export FCOPY
-	private_mounts 'umount -l /proc; "$FCOPY" a link || "$FCOPY" --inplace a link || cat d/b
+	private_mounts 'while umount -l /proc 2>/dev/null; do :; done # it may be mounted twice
+		"$FCOPY" a link || "$FCOPY" --inplace a link || cat d/b
 		"$FCOPY" --verify a c && "$FCOPY" a d/b'
 	demand 0
 	says "fcopy: link: readlink: needs /proc, which is not mounted" \
