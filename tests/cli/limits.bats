@@ -351,3 +351,83 @@ limited() {
 		rm -r o o.fcopy-part
 	done
 }
+
+# frugal [OPTION…] OPERAND…: with few descriptors, which run out if each entry keeps one.
+frugal() {
+	limited 40 -j1 "$@"
+	[ "$status" -le 1 ] && [[ $stderr != *"Too many open files"* ]] && return
+	echo "$*: exit status $status: $stderr"
+	return 1
+}
+
+@test "no entry keeps a descriptor: new trees, merges, mirrors, links, backups and shards" {
+	local i options
+	mkdir -p s/{1,2,3}
+	for i in {1..45}; do
+		echo "$i" >s/1/$i
+		ln s/1/$i s/2/$i
+		ln -s $i s/1/link$i
+		mkdir s/2/d$i
+		: >s/3/$i
+		mkfifo s/3/fifo$i
+	done
+	(cd s && find . -type f) >list
+	for options in -a -r -rl -rs "-a --verify" "-a --no-cache" "-a --resume" "-a --inplace" "-a --shard=0/1" "-a --files-from=list"; do
+		# shellcheck disable=SC2086
+		frugal $options -T "$T/s" d
+		[ "$(find d -type f,l | wc -l)" -ge 135 ]
+		case $options in
+		-a | -r | *inplace | -rl)
+			for i in "" -f --update=changed "--update=changed --checksum" -u --backup=numbered --dry-run; do
+				[[ $options$i != *inplace*backup* ]] || continue
+				# shellcheck disable=SC2086
+				frugal $options $i -T s d
+			done
+			;;
+		esac
+		rm -rf d d.*
+	done
+	frugal -a -T s d
+	for i in {1..45}; do
+		echo "$i" >>s/1/$i
+		chmod 600 s/3/$i
+		rmdir s/2/d$i
+		mv s/3/fifo$i s/3/moved$i
+		ln -sf x$i s/1/link$i
+	done
+	for options in "--mirror --dry-run" --mirror "--mirror --checksum"; do
+		# shellcheck disable=SC2086
+		frugal $options s d
+	done
+	[ "$(find s | wc -l)" = "$(find d | wc -l)" ]
+	frugal -aT --link-dest="$T/d" s e
+	[ "$(find e/3 -type f -links 2 | wc -l)" = 45 ]
+	frugal -aT --link-dest="$T/d" --reflink=auto s clones
+	rm -rf e
+	mkdir e
+	! is_root || chown 65534 d e # with other calls, because that user can exchange names
+	frugal -a -f -T s d
+	rm -r d/1/* d/2
+	frugal --mirror s d
+	frugal --parents -a s/1/* s/2/* e
+	frugal -a -f s/1/[0-9]* e
+	rm e/[0-9]*
+	for i in {1..45}; do ln -s s/1/$i e/$i; done
+	frugal -aL -T s/2 e # through symlinks
+}
+
+@test "no entry that fails keeps a descriptor" {
+	local i options
+	mkdir -p s/{1,2} d/{1,2}
+	for i in {1..45}; do
+		echo "$i" >s/1/$i
+		mkdir s/1/d$i s/2/$i
+		mkdir d/1/$i
+		: >d/1/d$i
+		ln -s nowhere d/2/$i
+	done
+	for options in -r -a "-a --update=changed" "-a -n" "-a -b" "-r --keep-directory-symlink" "-rl" "-a --dry-run" "-a --parents"; do
+		# shellcheck disable=SC2086
+		frugal $options s/. d
+	done
+}

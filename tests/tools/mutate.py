@@ -25,7 +25,7 @@ EXTREME = re.compile(r"(([\w.>-]+) [<>] )(?:\(\w+\))?([\w.>-]+) \? (?:\(\w+\))?\
 DESCRIPTOR = re.compile(
     r"\b(?:fd|src|dst|dir|directory|parent|part|path|source|target|link|found|again|lock|log|data|marker|aside|up|listener) (?:<|>=) 0\b"
 )
-MEMORY = re.compile(r"\w\[(?:1[6-9]|[2-9]\d|\d{3,}|[A-Z_]+ \+ \d+)\]|\b(?:malloc|calloc|realloc)\(.*\d")
+MEMORY = re.compile(r"\w\[(?:(?:1[6-9]|[2-9]\d|\d{3,})(?: \+ \d+)?|[A-Z_]+ \+ \d+)\]|\b(?:malloc|calloc|realloc)\(.*\d")
 NONE = re.compile(r"(?:^|[^\w)\] ]|[=?:,(] |return )-1$")
 NO_EFFECT = re.compile(r"\b(?:nanosleep|madvise)\(|^\t\{\"_+\", 0,")
 RELEASES = r"free|return|pthread_mutex_lock|rivals_lock|while|if|for|switch|\w*_(?:free|unref|destroy)(?:_\w+)?\b"
