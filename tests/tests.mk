@@ -18,7 +18,7 @@ RUN        := $(HERE) tests/mounts.sh tests/run.sh
 
 .SECONDARY: $(TEST_OBJ)
 
-# What is shown is no part of the library.
+# src/show is not in the library.
 $(BUILD)/tests/check/amount_test: $(addprefix $(BUILD)/src/show/,text.o patient.o signals.o)
 $(CHECK_BIN): $(BUILD)/tests/check/%: $(BUILD)/tests/check/%.o $(CHECK_HELP:%.c=$(BUILD)/%.o) $(INTERNAL)
 	$(call step,LINK)

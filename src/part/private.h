@@ -98,9 +98,8 @@ void private_refresh(int dir);
  * directory. Best effort: what is not signed stays. Returns the number of struct private_directory.
  * rclone creates a file that is empty after close(2), perhaps after its removal. */
 uint64_t private_sign(int dir, int lock);
-/* This boot and the mount of fd, as the journal notes them. mount 0: unknown, as Linux before 6.8
- * uses a mount ID again after umount(2), perhaps of a disk that was pulled out and lost what was
- * not flushed. */
+/* This boot and the mount of fd, as the journal notes them. mount 0: unknown. Linux before 6.8
+ * reuses mount IDs: an equal ID does not show that a disk was not removed and mounted again. */
 void private_here(int fd, struct journal_fact *run);
 
 /* The owner and mode that a new file gets in this directory if it is created with `mode`. It is

@@ -409,7 +409,7 @@ int job_note_commit(struct job *j, const struct stat *data)
 		c.size = 0;
 		c.mtime = st.st_mtim;
 	}
-	part_append(&j->part, "\n", 1); /* ends a line that a power cut has torn */
+	part_append(&j->part, "\n", 1); /* ends a torn line */
 	part_note(&j->part,
 		  &(struct journal_fact){.kind = JOURNAL_COMMIT, .number = j->sum, .source = c});
 	const int err = j->part.lost ? j->part.lost : fdatasync(j->part.log) < 0 ? errno : 0;

@@ -6,6 +6,7 @@
 #include "entry.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "pool.h"
 #include "report.h"
 #include "rivals.h"
@@ -84,15 +85,25 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 }
 
 /* No other directory of a merge may have been copied into it, unless by a symlink that is followed:
- * lib -> usr/lib gets both lib and usr/lib. Returns fd, or closes it. */
+ * lib -> usr/lib gets both lib and usr/lib. The symlink stays. */
+static bool directory_is_free(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct stat link;
+	if (w->tree->options->keep_directory_symlink)
+		return fstatat(e->dir->dst, e->as, &link, AT_SYMLINK_NOFOLLOW) < 0 ||
+		       !S_ISLNK(link.st_mode) || namesakes_follow(w->tree, e, st);
+	return !spelling_meets(w, e, st, false) && !spelling_note(w, e) &&
+	       rivals_claim(w->tree, e, st);
+}
+
+/* Returns fd, or closes it. */
 static int directory_claim(struct worker *w, const struct entry *e, int fd)
 {
 	struct stat st;
-	if (!rivals_possible(w->tree) || w->tree->options->keep_directory_symlink)
+	if (!rivals_possible(w->tree))
 		return fd;
 	const int err = fstat(fd, &st) < 0 ? errno : 0;
-	if (err == 0 && !spelling_meets(w, e, &st, false) && !spelling_note(w, e) &&
-	    rivals_claim(w->tree, e, &st))
+	if (err == 0 && directory_is_free(w, e, &st))
 		return fd;
 	close(fd);
 	return err ? report_call(w, e, "fstat", entry_dst, err) : rivals_report(w, e);

@@ -76,11 +76,11 @@ static struct making hard_link_making(struct origin *o)
 
 /* Gives the copy the entry's name, too. replace: in place of what has it. Returns as aside_make().
  */
-static int hard_link_name(struct worker *w, const struct entry *e, struct origin *o, bool replace,
+static int hard_link_name(struct worker *w, const struct entry *e, struct origin *o,
 			  struct failure *fail)
 {
 	const struct making m = hard_link_making(o);
-	return aside_make(w, e, &m, replace, fail);
+	return aside_make(w, e, &m, false, fail);
 }
 
 /* Opens the copy, which must be what was made, if it may have been exchanged. */
@@ -174,8 +174,8 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 		   : -EEXIST;
 }
 
-/* If the journal says that the bytes of this name were flushed, those that it gets must be, too. A
- * copy without the rights to read it is flushed with everything else. */
+/* If the journal says that the bytes of this name were flushed, flushes those of the copy, too, to
+ * which it becomes a link; all of the file system if the copy cannot be opened. */
 static int hard_link_flush(struct worker *w, const struct entry *e, const struct origin *o,
 			   struct failure *fail)
 {
@@ -183,7 +183,7 @@ static int hard_link_flush(struct worker *w, const struct entry *e, const struct
 		return 0;
 	const int fd = openat(o->dir, o->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const bool flushed = fd < 0 ? flush_all(w->tree, e->dir->dst) : fsync(fd) == 0;
-	const int r = flushed ? 0 : fail_at(fail, "fsync");
+	const int r = flushed ? 0 : fail_at(fail, fd < 0 ? "syncfs" : "fsync");
 	io_close(fd);
 	return r;
 }
@@ -199,7 +199,7 @@ static int hard_link_continue(struct worker *w, const struct entry *e, struct or
 		return r > 0 ? RESULT_SAME : r;
 	if ((r = hard_link_flush(w, e, o, fail)) < 0)
 		return r;
-	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, false, fail) : -EEXIST;
+	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, fail) : -EEXIST;
 	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? RESULT_SAME : r;
 }
 
@@ -210,7 +210,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 {
 	const struct making m = hard_link_making(o);
 	admit_changes(w->tree, e->dir);
-	int r = hard_link_name(w, e, o, false, fail);
+	int r = hard_link_name(w, e, o, fail);
 	if (r == 0)
 		return RESULT_NEW;
 	rivals_lock(w->tree);
@@ -339,14 +339,20 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 		report_call(w, e, "open", entry_src, errno);
 		return true;
 	}
+	const struct making m = hard_link_making(&o);
 	rivals_lock(w->tree);
-	const int r = hard_link_name(w, e, &o, w->work.decision.replaces, &fail);
+	const int r = w->work.decision.replaces ? aside_replace(w, e, &m, &fail)
+						: aside_make(w, e, &m, false, &fail);
+	if (r == 0)
+		(void)rivals_keep_linked(w->tree, e, st);
 	rivals_unlock(w->tree);
 	if (fd < 0)
 		close(o.fd);
 	if (r == RESULT_TAKEN || (r == -EEXIST && facts_are_old(&w->work)))
 		return false;
-	if (r < 0)
+	if (r == RESULT_RIVAL)
+		rivals_report(w, e);
+	else if (r < 0)
 		report_call(w, e, fail.call, entry_dst, -r);
 	else
 		outcome_link(&w->work.outcome, st);

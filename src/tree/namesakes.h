@@ -43,11 +43,14 @@ bool namesakes_are_one(struct tree *, const struct search *);
 /* Two names of one source, of which one leads to the other in DST: both have its bytes. */
 bool namesakes_have_one_source(const struct search *);
 
-/* What stands for the entry's name in DST in a set of inodes; no two names of a run have one number
- * but by an accident of 64 bits. */
+/* A key for the entry's name in DST, for sets of inodes: the inode of its directory, XORed with a
+ * 64-bit hash of the name. */
 struct stat namesakes_key(const struct entry *);
-/* Of the name that the entry leads to by a symlink in DST. */
+/* The same for the name that a symlink in DST leads to. */
 struct stat namesakes_key_of_target(const struct entry *);
+/* The entry's name leads to st by symlinks in DST: adds them to SET_FOLLOWED. Returns whether they
+ * still lead there, and this run has made none of them. */
+bool namesakes_follow(struct tree *, const struct entry *, const struct stat *st);
 
 struct alias {
 	struct inode inode;

@@ -16,8 +16,8 @@ int report_call(struct worker *, const struct entry *, const char *call, const c
 int report_refusal(struct worker *, const struct entry *, const char *path, int err,
 		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
-/* Reports a name of a list, below `root`, that the walk has not met: it may be below a symlink,
- * which is copied as one. */
+/* Reports a listed name below `root` that the walk did not reach, perhaps because it is below a
+ * symlink that is not followed. */
 void report_unmet(struct worker *, struct directory *root, const char *name);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);

@@ -86,10 +86,11 @@ static bool rivals_are_own(struct tree *t, const struct entry *e, const struct s
 	return s.count < 2 && namesakes_are_one(t, &s);
 }
 
-/* Has another entry made what e's name leads to? */
+/* Has another entry made what e's name leads to, or does it lead to its copy by that? */
 static bool rivals_meet(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return rivals_are_made_as(t, e->dir, e->as, st) && !rivals_are_own(t, e, st);
+	return rivals_in(t, SET_FOLLOWED, st) ||
+	       (rivals_are_made_as(t, e->dir, e->as, st) && !rivals_are_own(t, e, st));
 }
 
 /* A file with several names may be replaced under each of them. Whether this run has made it is
@@ -109,8 +110,7 @@ static void rivals_note(struct tree *t, enum set set, const struct stat *st)
 		tree_stop(t, ENOMEM);
 }
 
-/* Does an unchanged entry lead to the file by this name? Its inode number shows that while it has
- * no other name. */
+/* Does an unchanged entry keep this name or, if the file has no other name, its inode? */
 static bool rivals_stay(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const struct stat name = namesakes_key(e);
@@ -121,15 +121,15 @@ static bool rivals_stay(struct tree *t, const struct entry *e, const struct stat
 	       !rivals_are_own(t, e, st);
 }
 
-/* Takes what the entry is to replace. That is noted first, and only then is it looked up whether it
- * stays for another entry, which does both in the same order: one of two threads sees the other. */
+/* Claims what the entry replaces: notes it, then looks for an entry for which it stays. Such an
+ * entry also notes first and looks second, so at least one of two threads sees the other. */
 static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
 		return rivals_take(t, e, st);
 	const struct stat name = namesakes_key(e);
 	rivals_note(t, SET_REPLACED, st->st_nlink < 2 ? st : &name);
-	return rivals_take(t, e, st) && !rivals_stay(t, e, st);
+	return rivals_take(t, e, st) && !rivals_stay(t, e, st) && !rivals_in(t, SET_FOLLOWED, st);
 }
 
 bool rivals_claim_target(struct tree *t, const struct entry *e, const struct stat *src,
@@ -137,6 +137,8 @@ bool rivals_claim_target(struct tree *t, const struct entry *e, const struct sta
 {
 	if (!rivals_possible(t))
 		return true;
+	if (!namesakes_follow(t, e, st))
+		return false;
 	/* Before it is claimed: it is no evidence that an entry is listed twice. */
 	rivals_note(t, SET_REACHED, st);
 	rivals_note(t, SET_REPLACED, st);
@@ -161,7 +163,7 @@ void rivals_unclaim(struct tree *t, const struct stat *st)
 void rivals_give_back(struct tree *t, const struct stat *st)
 {
 	inodes_remove(&t->claims.set[SET_REPLACED], st);
-	if (st->st_nlink < 2 || S_ISDIR(st->st_mode)) /* others are in no set because of a claim */
+	if (st->st_nlink < 2 || S_ISDIR(st->st_mode)) /* others stay in SET_TAKEN */
 		inodes_remove(rivals_set(t, st), st);
 }
 
@@ -326,7 +328,7 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	return s.rival[0] || s.unknown;
 }
 
-/* By its name, too, if a symlink to a directory can give that to another entry. */
+/* With --keep-directory-symlink another entry may reach the name: notes that, too. */
 static void rivals_note_kept(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	rivals_note(t, SET_KEPT, st);
@@ -374,6 +376,8 @@ bool rivals_leave_target(struct tree *t, const struct entry *e, const struct sta
 {
 	if (!rivals_possible(t))
 		return true;
+	if (!namesakes_follow(t, e, st))
+		return false;
 	const struct stat name = namesakes_key_of_target(e);
 	rivals_note(t, SET_LEFT, &name);
 	if (st->st_nlink < 2)

@@ -7,8 +7,9 @@
  * In a merge, the inode that a copy replaces is compared with the inodes that this run made or
  * replaces. Another process can give such a number to its own file: what no other entry of the
  * directory leads to is no rival (namesakes.h). On FUSE every name may have a different inode
- * number: there paths are compared, too (spelling.h). A new tree needs no such comparison: each of
- * its names is created with O_EXCL.
+ * number: there paths are compared, too (spelling.h). A symlink in DST by which an entry leads to
+ * its copy is not replaced either. A new tree needs no such comparison: each of its names is
+ * created with O_EXCL.
  */
 #ifndef TREE_RIVALS_H
 #define TREE_RIVALS_H
@@ -61,8 +62,8 @@ bool rivals_share(struct tree *, const struct entry *);
 /* An entry stays as it is: claims its inode, unless it has other names. Returns whether no other
  * entry has it, nor another name of SRC leads to it. */
 bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
-/* An entry stays as it is, and another name may become a link to it: what a symlink in DST leads to
- * is not written if it is this file. Returns whether no other entry replaces the file. */
+/* An entry stays as it is, and another name may become a link to it. Notes the file, so that it is
+ * not written through a symlink in DST. Returns whether no other entry replaces it. */
 bool rivals_keep_linked(struct tree *, const struct entry *, const struct stat *);
 /* An entry stays as it is, and leads to this file by a symlink in DST: another entry may keep the
  * file, too, but not replace it. Returns whether none has replaced it. */

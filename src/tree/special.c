@@ -227,7 +227,6 @@ static int symbolic_link_complete(int dir, const char *name, void *arg, struct f
 /* Returns false if something else than was looked at has the name. */
 static bool symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	const struct fcopy_tree_options *o = w->tree->options;
 	const bool replace = w->work.decision.replaces;
 	char target[PATH_MAX];
 	struct failure fail = {.call = "symlink"};
@@ -238,8 +237,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 				 .arg = &l};
 	entry_path(e, true, target, sizeof(target));
 	rivals_lock(w->tree);
-	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
-			   rivals_have(w->tree, e);
+	const bool rival = replace && rivals_have(w->tree, e);
 	int r = rival ? RESULT_RIVAL : aside_make(w, e, &m, replace, &fail);
 	if (r == 0)
 		(void)rivals_claim(w->tree, e, NULL); /* it is new */

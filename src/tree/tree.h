@@ -355,15 +355,16 @@ int inodes_add(struct inodes *, const struct stat *);
 void inodes_remove(struct inodes *, const struct stat *);
 bool inodes_has(struct inodes *, const struct stat *);
 
-/* Inodes of DST. */
+/* Inodes of DST; KEPT, LEFT and REPLACED also have keys of names: namesakes_key(). */
 enum set {
 	SET_MADE,     /* of a merge: files that this run makes or replaces */
 	SET_ENTERED,  /* the same for directories */
 	SET_REACHED,  /* what an entry reaches by a symlink, or that may have other names in DST */
+	SET_FOLLOWED, /* symlinks in DST by which entries reach their copies: they stay */
 	SET_KEPT,     /* files that an entry of their name leaves as they are */
 	SET_LEFT,     /* files that an entry leaves as they are, which reaches them by a symlink */
 	SET_TAKEN,    /* files with several names, of which an entry takes one */
-	SET_REPLACED, /* files whose only name an entry takes; of others, the name */
+	SET_REPLACED, /* what entries take: an only name, or a symlink's target; else the name */
 	SET_LINKED,   /* files of an earlier copy that this run gave a new name */
 	SET_BACKUPS,  /* entries that got another name */
 	SETS

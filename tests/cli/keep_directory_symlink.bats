@@ -129,6 +129,48 @@ overlaid() {
 	overlaid
 }
 
+@test "no entry replaces a symlink by which another one leads to its copy" {
+	local options make
+	mkdir -p s/a
+	echo 1 >s/a/z
+	for options in -a -r "-a -f" "-a -b" "-a --remove-destination" "-a --update=changed"; do
+		for make in "ln -s x1" mkfifo; do
+			rm -rf d s/a/a
+			mkdir d
+			ln -s . d/a
+			$make s/a/a
+			# shellcheck disable=SC2086
+			expect 1 $options --keep-directory-symlink -T s d
+			mentions "d/a/a: is already the copy of another entry: not replaced"
+			holds 1 d/a/z
+		done
+	done
+	# A symlink that the first one leads to.
+	rm -rf s d
+	mkdir -p s/c d/real
+	echo new >s/c/z
+	ln -s x s/l
+	ln -s real d/l
+	ln -s l d/c
+	expect 1 -a --keep-directory-symlink -T s d
+}
+
+@test "-l and -s: of two entries that become one, the second fails" {
+	local options
+	mkdir -p s/a
+	ln -s x1 s/a/c
+	ln -s x2 s/c
+	for options in "-a -l -f" "-a -l -b" "-a -l --remove-destination" "-a -s -f"; do
+		rm -rf d
+		mkdir d
+		ln -s . d/a
+		# shellcheck disable=SC2086
+		expect 1 $options --keep-directory-symlink -T "$T/s" d
+		mentions "c: is already the copy of another entry: not replaced"
+		absent d/c~
+	done
+}
+
 @test "few descriptors: directories below the symlink are opened again" {
 	local i
 	mkdir -p s/lib d/usr/lib

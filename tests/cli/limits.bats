@@ -352,7 +352,7 @@ limited() {
 	done
 }
 
-# frugal [OPTION…] OPERAND…: with few descriptors, which run out if each entry keeps one.
+# frugal [OPTION…] OPERAND…: runs fcopy with 40 descriptors: too few if each entry keeps one.
 frugal() {
 	limited 40 -j1 "$@"
 	[ "$status" -le 1 ] && [[ $stderr != *"Too many open files"* ]] && return
@@ -360,7 +360,7 @@ frugal() {
 	return 1
 }
 
-@test "no entry keeps a descriptor: new trees, merges, mirrors, links, backups and shards" {
+@test "no entry leaves a descriptor open: new trees, merges, mirrors, links, backups and shards" {
 	local i options
 	mkdir -p s/{1,2,3}
 	for i in {1..45}; do
@@ -405,7 +405,7 @@ frugal() {
 	frugal -aT --link-dest="$T/d" --reflink=auto s clones
 	rm -rf e
 	mkdir e
-	! is_root || chown 65534 d e # with other calls, because that user can exchange names
+	! is_root || chown 65534 d e # fcopy uses other calls there: that user can exchange names
 	frugal -a -f -T s d
 	rm -r d/1/* d/2
 	frugal --mirror s d
@@ -416,7 +416,7 @@ frugal() {
 	frugal -aL -T s/2 e # through symlinks
 }
 
-@test "no entry that fails keeps a descriptor" {
+@test "a failed entry leaves no descriptor open" {
 	local i options
 	mkdir -p s/{1,2} d/{1,2}
 	for i in {1..45}; do

@@ -244,6 +244,29 @@ load helper
 	done
 }
 
+@test "a file is written through symlinks in DST: no other entry replaces one of them" {
+	local target options first
+	for target in f real/f; do
+		for options in -a -r "-a -f" "-a -j1" "-a --inplace" "-a --update=changed" "-a --dry-run"; do
+			for first in c l; do
+				rm -rf s d
+				mkdir -p s d/real
+				[ $first = l ] || echo new >s/c # some file systems list the newest name first
+				ln -s x s/l
+				[ -e s/c ] || echo new >s/c
+				echo old | tee d/f d/real/f >d/x
+				ln -s "${target%%f*}." d/l
+				ln -s l/f d/c
+				[ $target != f ] || ln -sfn f d/l
+				[ $target != f ] || ln -sf l d/c
+				# shellcheck disable=SC2086
+				expect 1 $options -T s d
+				holds old d/x
+			done
+		done
+	done
+}
+
 @test "an unchanged file is not replaced through a symlink in DST by another thread" {
 	need_strace
 	local how
@@ -255,7 +278,7 @@ load helper
 		cp -a s d
 		rm d/b/g
 		ln -s ../a/f d/b/g
-		# The thread that compares s/a/f waits until the other one has begun to copy s/b/g.
+		# Delays the thread that compares s/a/f, so that the other one begins to copy s/b/g first.
 		run strace -f -o trace -P f -P "$PWD/d/a/f" -e trace=openat -e inject=openat:delay_exit=100000 \
 			"$FCOPY" "$how" -j2 --limit-rate=100K --update=changed -T s d
 		[ "$status" = 1 ] || cmp s/a/f d/a/f

@@ -206,7 +206,7 @@ moved() {
 	cmp a b
 }
 
-@test "--resume: a name whose bytes were flushed becomes a link only to bytes that are flushed, too" {
+@test "--resume: a flushed file is replaced only by a link to a flushed file" {
 	need_strace
 	export FCOPY
 	# tmpfs lists the newest name first.

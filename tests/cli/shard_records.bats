@@ -355,7 +355,7 @@ PYTHON
 	diff -r s d
 }
 
-@test "a commit line that a power cut has torn: the next commit is read nevertheless" {
+@test "a commit line torn by a power cut: the next commit line is still read" {
 	need_strace
 	random src 4000000
 	! strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:signal=KILL \

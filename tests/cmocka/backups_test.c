@@ -189,8 +189,8 @@ static void call_fails(void **state)
 	for_each_call(*state, sweep);
 }
 
-/* Nothing can be looked up any more: no backup is made again and again, and none is lost. Without
- * an exchange, what was moved away is kept under one more name. */
+/* Each look-up fails: no backup is lost, and at most one is added. Without an exchange, the entry
+ * moved away may keep one more name. */
 static void look_ups_fail(void **state)
 {
 	struct run *run = *state;

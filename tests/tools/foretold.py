@@ -101,7 +101,7 @@ def links_of_dst():
 
 
 def last_links(links, foretold, done):
-    """Names of DST that were to fail because of other hard links, which the run has all replaced before it came to them."""
+    """Names of DST that the dry run reports as failed because of other hard links, all of which the run has replaced."""
     copied = {p for p, action in done if action == "copied"}
     return {p for p, action in foretold if action == "failed" and len(links.get(p, ())) > 1 and links[p] <= copied}
 
