@@ -601,7 +601,9 @@ struct fcopy_tree_options {
 	 * link to it; with copy.reflink, its clone. The earlier copy of DST/SRC is link_dest/SRC; a
 	 * warning if there is none. NULL: no earlier copy. */
 	const char *link_dest;
-	bool link; /* make hard links to the files of SRC instead of copies */
+	/* Make hard links to the files of SRC instead of copies. An entry of DST is replaced only
+	 * with force, backup or remove_destination. */
+	bool link;
 	/* An entry of DST that is not a directory is replaced by a new one, which gets nothing of
 	 * it; a symlink is not followed. The options of cp(1) below imply it. */
 	bool remove_destination;
@@ -614,11 +616,11 @@ struct fcopy_tree_options {
 	/* The copy of a/b/SRC is DST/a/b/SRC: missing directories are made like those of SRC. */
 	bool parents;
 	/* Make symlinks to the files of SRC instead of copies. SRC must be absolute, unless the
-	 * symlink is made in the current directory. An entry of DST is replaced only with force,
-	 * backup or remove_destination. */
+	 * symlink is made in the current directory. An entry of DST is replaced as with link. */
 	bool symbolic_link;
 	/* Copy no bytes of regular files: a file of DST keeps its own, or is made empty, and gets
-	 * the attributes that copy.preserve names. */
+	 * the attributes that copy.preserve names. Without force, a symlink or special file
+	 * replaces nothing but one of its type. */
 	bool attributes_only;
 	/* In an existing DST, a symlink to a directory is followed where SRC has a directory,
 	 * unless the symlink belongs to another user than root and the caller. */

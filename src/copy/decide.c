@@ -180,14 +180,10 @@ static bool decide_output(struct question *q)
 	return output && decide_refuse(q, EEXIST, output->taken);
 }
 
-/* As with cp(1): if the options say so; if the source is no regular file, and a symlink would not
- * be followed; or if DST has other hard links and ground_links(). */
-static bool is_replaced_by_link(const struct question *q)
+/* May a link, or what --attributes-only makes, replace what has the name? */
+static bool decide_may_replace(const struct question *q)
 {
-	const struct facts *f = q->f;
-	return q->o->copy.force || q->replaces ||
-	       (!S_ISDIR(f->old.st_mode) && ((!f->follow && !S_ISREG(f->src.st_mode)) ||
-					     (ground_links(q->g, q->o) && f->old.st_nlink > 1)));
+	return q->o->copy.force || q->replaces;
 }
 
 static bool decide_link(struct question *q)
@@ -199,7 +195,7 @@ static bool decide_link(struct question *q)
 		return decide_refuse_unsuitable(q, EINVAL, "is the target of SRC");
 	if (q->o->copy.no_clobber)
 		return decide_as(q, ACT_SKIP);
-	if (!is_replaced_by_link(q))
+	if (!decide_may_replace(q))
 		return decide_refuse_call(q, q->o->link ? "linkat" : "symlink", EEXIST);
 	q->d.replaces = true;
 	return S_ISDIR(f->old.st_mode) && decide_refuse_call(q, "rename", EISDIR);
@@ -220,7 +216,8 @@ static bool decide_attributes(struct question *q)
 }
 
 /* A symlink, FIFO, socket or device. A symlink of which DST is another name is complete, as with
- * cp -d. One that replaced what it leads to would lead to itself. */
+ * cp -d. One that replaced what it leads to would lead to itself. With --attributes-only, an entry
+ * of the same type, which has no bytes either, is replaced. */
 static bool decide_special(struct question *q)
 {
 	const struct facts *f = q->f;
@@ -232,9 +229,11 @@ static bool decide_special(struct question *q)
 	if (same || f->leads_here)
 		return decide_refuse_same(q);
 	q->d.replaces = true;
-	if (!S_ISDIR(f->old.st_mode))
-		return false;
-	return f->made ? decide_as(q, ACT_RIVAL) : decide_refuse_call(q, "rename", EISDIR);
+	if (S_ISDIR(f->old.st_mode))
+		return f->made ? decide_as(q, ACT_RIVAL) : decide_refuse_call(q, "rename", EISDIR);
+	const bool other = (f->src.st_mode ^ f->old.st_mode) & S_IFMT;
+	return q->o->attributes_only && other && !decide_may_replace(q) &&
+	       decide_refuse_call(q, S_ISLNK(f->src.st_mode) ? "symlink" : "mknod", EEXIST);
 }
 
 static bool decide_file(struct question *q)

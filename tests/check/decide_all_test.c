@@ -72,6 +72,11 @@ static const char *made_wrongly(const struct ground *g, const struct facts *f,
 		return "what another SRC names is changed";
 	if (f->exists && o->copy.no_clobber && !d->clears)
 		return "--no-clobber replaces";
+	const bool asked = o->copy.force || o->backup || o->remove_destination || d->clears;
+	if (f->exists && !asked && (o->link || o->symbolic_link))
+		return "a link replaces, and no option asks for that";
+	if (f->exists && !asked && o->attributes_only && S_ISREG(f->old.st_mode) && d->replaces)
+		return "--attributes-only replaces a file";
 	if (d->clears && !(decide_removes(g, o) && other))
 		return "cleared, but the types do not differ";
 	if (dir && !d->clears)

@@ -173,6 +173,35 @@ load helper
 	[ "$(find d -size 6c -links 3 | wc -l)" = 3 ]
 }
 
+@test "--attributes-only: a file that exists becomes no symlink or FIFO without -f" {
+	local name way
+	mkdir s d
+	ln -s target s/link
+	mkfifo s/fifo
+	expect 0 -aT --attributes-only s new
+	[ "$(readlink new/link)" = target ]
+	[ -p new/fifo ]
+	echo precious | tee d/link >d/fifo
+	for way in --dry-run ""; do
+		# shellcheck disable=SC2086 # a word or none
+		expect 1 $way --keep-going -aT --attributes-only s d
+		mentions "d/link: symlink: File exists" "d/fifo: mknod: File exists"
+		for name in link fifo; do
+			# shellcheck disable=SC2086
+			expect 1 $way -a --attributes-only s/$name d
+			holds precious d/$name
+			[ ! -L d/$name ]
+		done
+	done
+	# What has no bytes either is replaced.
+	ln -sfn other new/link
+	expect 0 -aT --attributes-only s new
+	[ "$(readlink new/link)" = target ]
+	expect 0 -afT --attributes-only s d
+	[ "$(readlink d/link)" = target ]
+	[ -p d/fifo ]
+}
+
 @test "--strip-trailing-slashes; --copy-contents is the default without -r" {
 	mkdir d
 	ln -s d l

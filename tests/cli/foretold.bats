@@ -123,7 +123,7 @@ foretells() {
 	echo new >s/f
 	for o in --dry-run ""; do
 		# shellcheck disable=SC2086
-		expect 0 $o --attributes-only -d -r s/c s/f d
+		expect 0 $o -f --attributes-only -d -r s/c s/f d
 	done
 	[ -L d/c ]
 	# -n leaves a symlink, although it leads to a new copy.

@@ -50,32 +50,51 @@ load helper
 	expect 0 -s s/d/f unreadable
 }
 
-@test "-l and -s replace what cp replaces: by a symlink or special file, and a file with other hard links" {
-	local options way
+@test "-l and -s replace nothing without -f, -b or --remove-destination, whatever SRC is and what DST has" {
+	local options way name failed
 	mkdir s
 	echo new >s/file
 	echo new >s/linked
 	ln -s file s/symlink
 	mkfifo s/fifo
+	prepare() {
+		rm -rf d other
+		mkdir d
+		echo old | tee d/file d/linked d/symlink >d/fifo
+		ln d/linked other
+	}
 	for way in -l -s; do
-		for options in "-rP" "-dR" "-a" "-r --preserve=links" "-rL" "-rH"; do
-			for to in cp d; do
-				rm -rf "$to" "$to.other"
-				mkdir -p "$to/s"
-				echo old | tee "$to/s/file" "$to/s/linked" "$to/s/symlink" >"$to/s/fifo"
-				ln "$to/s/linked" "$to.other"
+		for options in "-rP" "-dR" "-a" "-r --preserve=links" "-rL" "-rH" "-r"; do
+			prepare
+			# shellcheck disable=SC2086 # words
+			expect 1 --keep-going --dry-run $options $way -T "$PWD/s" d
+			failed=$(grep -c 'File exists' <<<"$stderr")
+			# shellcheck disable=SC2086
+			expect 1 --keep-going $options $way -T "$PWD/s" d
+			[ "$failed $(grep -c 'File exists' <<<"$stderr")" = "4 4" ]
+			for name in file linked symlink fifo; do
+				holds old d/$name
+				[ "$(stat -c %F d/$name)" = "regular file" ]
 			done
-			# shellcheck disable=SC2086 # words; unlike cp, fcopy stops at the first failure
-			cp $options $way "$PWD/s" cp || true
-			# shellcheck disable=SC2086
-			"$FCOPY" --keep-going --dry-run $options $way "$PWD/s" d >plan 2>&1 || true
-			# shellcheck disable=SC2086
-			expect 1 --keep-going $options $way "$PWD/s" d
-			cmp <(cd cp && find . -printf '%p %y %l\n' | sort) <(cd d && find . -printf '%p %y %l\n' | sort)
-			[ "$(grep -c 'File exists' plan)" = "$(grep -c 'File exists' <<<"$stderr")" ]
-			holds old d.other
+		done
+		for name in file linked symlink fifo; do
+			expect 1 -P -a $way "$PWD/s/$name" d
+			mentions "d/$name: $([ $way = -l ] && echo linkat || echo symlink): File exists"
+			holds old d/$name
+		done
+		for options in -f -b --remove-destination; do
+			prepare
+			expect 0 -a $way $options -T "$PWD/s" d
+			[ "$(readlink d/symlink)" = "$([ $way = -l ] && echo file || echo "$PWD/s/symlink")" ]
+			[ ! -f d/fifo ] || [ -L d/fifo ]
+			holds old other
+			[ $options != -b ] || holds old d/symlink~
 		done
 	done
+	# What is a link of SRC already is complete.
+	rm -rf d
+	expect 0 -a -l -T s d
+	expect 0 -a -l -T s d
 }
 
 @test "-l follows symlinks, unless -P: files, directories and what is missing" {
