@@ -165,7 +165,7 @@ static int operands_check_below(struct tree *t)
 		b[n].src = &t->operands->src[i];
 		if (b[n].src->place.exists && (r = path_clean(b[n].src->path, &b[n].path)) == 0)
 			n++;
-		if (r == -EINVAL) /* refused later */
+		if (r == -EINVAL) /* only the last component is .. */
 			r = 0;
 	}
 	r = r < 0 ? tree_fail(t, "malloc", NULL, ENOMEM) : operands_cover(t, b, n, top);
@@ -337,6 +337,28 @@ static int operands_check_link_dest(struct tree *t)
 	return 0;
 }
 
+/* With --parents: the directories above each SRC are made below DST, and no other ones. */
+static int operands_check_parents(struct tree *t)
+{
+	for (size_t i = 0; t->options->parents && i < t->operands->count; i++) {
+		const struct operand *src = &t->operands->src[i];
+		char directory[PATH_MAX], *clean = NULL;
+		if (src->start >= sizeof(directory))
+			continue; /* it is too long to exist */
+		operand_directory(src, directory);
+		const int r = path_clean(directory, &clean);
+		if (r == 0)
+			free(clean);
+		else if (r == -EINVAL)
+			return tree_refuse(t, src->path, EINVAL,
+					   "contains '..': --parents cannot copy it below DST",
+					   FCOPY_ADVICE_USAGE);
+		else
+			return tree_fail(t, "malloc", NULL, -r);
+	}
+	return 0;
+}
+
 int operands_check(struct tree *t)
 {
 	int r = operands_check_rules(t);
@@ -344,5 +366,7 @@ int operands_check(struct tree *t)
 		r = operands_check_directory(t);
 	if (r == 0)
 		r = operands_check_link_dest(t);
+	if (r == 0)
+		r = operands_check_parents(t);
 	return r < 0 ? r : operands_check_names(t);
 }

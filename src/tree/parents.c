@@ -119,8 +119,7 @@ static int parents_walk(struct tree *t, char *directory, struct parents *p, stru
 	for (char *name; r == 0 && (name = strsep(&rest, "/"));) {
 		if (!name[0] || strcmp(name, ".") == 0)
 			continue;
-		r = strcmp(name, "..") == 0 ? fail_if(fail, -EINVAL, NULL)
-					    : parents_step(t, p, name, at, fail);
+		r = parents_step(t, p, name, at, fail);
 	}
 	return r;
 }
@@ -149,10 +148,7 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 		io_close(at.dst);
 		if (p->foreign)
 			return tree_refuse(t, path, EPERM, PARENTS_FOREIGN, FCOPY_ADVICE_NONE);
-		return fail.call ? tree_fail(t, fail.call, p->reads ? src->path : path, -r)
-				 : tree_refuse(t, src->path, EINVAL,
-					       "contains '..': --parents cannot copy it below DST",
-					       FCOPY_ADVICE_USAGE);
+		return tree_fail(t, fail.call, p->reads ? src->path : path, -r);
 	}
 	/* What has the name is another file than the one in DST itself. */
 	operand_close(to);

@@ -97,6 +97,22 @@ load helper
 	[ -f d/q/z ]
 }
 
+@test "--parents: a SRC with .. among its directories is refused before anything is made" {
+	mkdir -p a/b d u
+	echo 1 | tee a/b/g >a/x
+	local options src
+	for options in "" -a --dry-run; do
+		for src in a/b/../b/g ../u/../a/x a/none/../x "$PWD/u/../a/b/g" a/b/./../x//; do
+			# shellcheck disable=SC2086 # words
+			expect 2 --parents $options "$src" d
+			# shellcheck disable=SC2086
+			expect 2 --parents $options a/x "$src" d
+			mentions "$src: contains '..': --parents cannot copy it below DST"
+			[ -z "$(ls -A d)" ]
+		done
+	done
+}
+
 @test "--parents: the report counts the copies, and names each in DST" {
 	need jq
 	mkdir -p s/t d
