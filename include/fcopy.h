@@ -592,8 +592,9 @@ struct fcopy_tree_options {
 	size_t file_count;
 	bool files_recursive;
 	/* Remove from a directory of DST what the same directory of SRC does not have. Nothing is
-	 * removed if any entry failed, or if more than *max_delete entries would be. NULL: no
-	 * limit, but nothing is removed if SRC is empty. */
+	 * removed if any entry failed, or if more than *max_delete entries would be. What an entry
+	 * of another type replaces is removed at once, and counts: an entry that would exceed
+	 * *max_delete fails. NULL: no limit, but nothing is removed if SRC is empty. */
 	bool delete_extra;
 	const uint64_t *max_delete;
 	bool dry_run; /* change nothing; report what would be done */

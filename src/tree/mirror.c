@@ -322,8 +322,9 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	const uint64_t n = mirror_remove_all(w, root, true, false) + t->mirror.removed;
 	if (n <= *max)
 		return NULL;
-	snprintf(text, size, "nothing is removed: %llu would be, and --max-delete is %llu",
-		 (unsigned long long)n, (unsigned long long)*max);
+	snprintf(text, size, "nothing%s is removed: %llu would be, and --max-delete is %llu",
+		 t->mirror.removed > 0 ? " else" : "", (unsigned long long)n,
+		 (unsigned long long)*max);
 	return text;
 }
 

@@ -56,6 +56,28 @@ load mirror
 	mirrored
 }
 
+@test "what was removed for another type counts for --max-delete, and the message does not deny it" {
+	make_source
+	expect 0 --mirror s d
+	rm -r s/a
+	echo a file >s/a
+	touch d/extra
+	local way
+	for way in --dry-run ""; do
+		# shellcheck disable=SC2086 # a word or none
+		expect 1 $way --mirror --max-delete=5 s d
+		mentions "d: nothing else is removed: 6 would be, and --max-delete is 5"
+		[ -f d/extra ]
+	done
+	holds "a file" d/a
+	mentions "5 removed"
+	touch d/more # nothing was removed before
+	expect 1 --mirror --max-delete=1 s d
+	mentions "d: nothing is removed: 2 would be, and --max-delete is 1"
+	expect 0 --mirror --max-delete=2 s d
+	mirrored
+}
+
 @test "excluded entries and copies at work are not removed; a directory that keeps some stays" {
 	make_source
 	expect 0 --mirror s d
