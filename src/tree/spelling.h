@@ -2,8 +2,7 @@
  *
  * Spellings: names that differ only in case. On FUSE every name may have a different inode number;
  * if such storage ignores case, too, inode numbers do not show that two names are one entry. There
- * paths are compared, without case, and the list of a directory shows whether two of its names are
- * one entry: it does not have both then. Unicode that is normalised is not recognised.
+ * paths are compared, without case (endpoints/case.h).
  */
 #ifndef TREE_SPELLING_H
 #define TREE_SPELLING_H
