@@ -4,6 +4,7 @@
  */
 #include "copy.h"
 #include "decide.h"
+#include "endpoints/case.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "endpoints/storage.h"
@@ -138,6 +139,16 @@ static int decide_copy(const struct copy *c, const struct operand *from, const s
 		      : same_refuse_output(f.old_output, dst->path, e);
 }
 
+/* Another spelling may have given the open source another inode number as DST. */
+static void find_source(const struct copy *c, struct place *dst)
+{
+	const struct stat *src = &c->src.st;
+	if (dst->dir >= 0 && dst->exists && !same_inode(src, &dst->st) &&
+	    case_is_source(c->storage, c->src.fd, "", src->st_dev, dst->dir, dst->name,
+			   dst->st.st_dev))
+		dst->st.st_ino = src->st_ino;
+}
+
 static int open_and_run(struct copy *c, const struct operand *src, struct operand *dst,
 			int (*shared)(struct copy *))
 {
@@ -156,6 +167,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 	if (r != 0)
 		return r;
 	source_hide_mode(&c->src.st, c->options);
+	find_source(c, &dst->place);
 	r = copy_complete(c, dst);
 	if (r != 0) {
 		c->src.ops->abort(&c->src);

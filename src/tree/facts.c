@@ -2,6 +2,7 @@
  * What is known of an entry: see entry.h.
  */
 #include "displace.h"
+#include "endpoints/case.h"
 #include "endpoints/error.h"
 #include "endpoints/slot.h"
 #include "entry.h"
@@ -17,12 +18,13 @@
 
 #define TRIES 100 /* of one entry, which other processes replace */
 
-/* Are SRC and DST one name? */
+/* Are SRC and DST one name? DST may ignore case. */
 static bool facts_are_one_name(const struct entry *e)
 {
 	struct stat src, dst;
-	return strcmp(e->name, e->as) == 0 && fstat(e->dir->src, &src) == 0 &&
-	       fstat(e->dir->dst, &dst) == 0 && same_inode(&src, &dst);
+	return case_is_equal(e->name, e->as) && fstat(e->dir->src, &src) == 0 &&
+	       fstat(e->dir->dst, &dst) == 0 && same_inode(&src, &dst) &&
+	       (strcmp(e->name, e->as) == 0 || case_is_one(e->dir->dst, e->as));
 }
 
 /* Can a symlink in DST lead to SRC? A relative path does so from the current directory only. */
@@ -101,8 +103,10 @@ static void facts_find_same(struct worker *w, const struct entry *e, struct fact
 {
 	struct stat st;
 	if (!same_inode(&f->old, &f->src) &&
-	    spelling_is_source(w->tree, e, f->src.st_dev, f->old.st_dev))
+	    spelling_is_source(w->tree, e, f->src.st_dev, f->old.st_dev)) {
 		f->old.st_ino = w->work.place.st.st_ino = f->src.st_ino;
+		f->same_name = true;
+	}
 	const bool same = same_inode(&f->old, &f->src);
 	if (same && !f->same_name)
 		f->same_name = facts_are_one_name(e);

@@ -172,6 +172,33 @@ c" ]
 		[ "$(find backing -type f | wc -l)" = 5 ]'
 }
 
+@test "DST ignores case: a file is not copied over itself, however it is spelled" {
+	local numbers
+	# shellcheck disable=SC2016
+	for numbers in ,drawn ''; do
+		rm -rf backing
+		mkdir backing
+		by_fuse "caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0$numbers" 'mkdir m/d
+			echo data >m/d/File
+			ln -s File m/d/link
+			for options in "" -f --remove-destination -b --backup=numbered --verify --resume --inplace -a "-a -b" "-a --remove-destination"; do
+				for names in "m/d/File m/d/file" "m/d/File m/D/File" "m/d/File m/D"; do
+					s=0
+					"$FCOPY" $options $names 2>err || s=$?
+					[ $s = 2 ] || { echo "$options $names: $s"; cat err; exit 1; }
+					grep -q "are the same file" err
+				done
+			done
+			"$FCOPY" m/d/link m/d/FILE && exit 1
+			"$FCOPY" m/d/File m/d/LINK && exit 1
+			"$FCOPY" m/d/File m/d/other
+			"$FCOPY" m/d/File m/d/other
+			"$FCOPY" -b m/d/File m/d/Other
+			[ "$(ls m/d | LC_ALL=C sort | tr "\n" " " | tr A-Z a-z)" = "file link other other~ " ]
+			[ "$(cat m/d/file)" = data ]'
+	done
+}
+
 @test "every name has a different inode number, and DST keeps case: names that differ in case are copied" {
 	mkdir -p c/photos c/Photos backing
 	echo 1 >c/photos/a
