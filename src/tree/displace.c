@@ -86,7 +86,7 @@ static bool displace_is_taken(const struct displaced *d, const char *name, ino_t
 	*source = there && same_inode(src, &st);
 	if (there &&
 	    (inodes_has(&t->claims.set[SET_BACKUPS], &st) || rivals_made_as(t, e->dir, name, &st) ||
-	     spelling_is_noted(t, e->dir, name) || same_output(&t->options->copy, &st)))
+	     spelling_is_begun(t, e->dir, name) || same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;

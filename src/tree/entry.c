@@ -160,11 +160,10 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	bool left = facts_decide(w, e, fd);
 	const struct decision *d = &w->work.decision;
 	const bool skipped = left && is->action == FCOPY_ACTION_SKIPPED;
-	if ((!left || skipped || outcome_is_there(is)) && spelling_meets(w, e, st, skipped)) {
+	if (((!left || skipped || outcome_is_there(is)) && spelling_meets(w, e, st, skipped)) ||
+	    (!left && spelling_begin(w, e))) {
 		rivals_report(w, e);
 		left = true;
-	} else if (!left) {
-		spelling_begin(w);
 	}
 	if (!left && w->tree->root.ground.foreign)
 		admit_changes(w->tree, e->dir);

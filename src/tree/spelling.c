@@ -21,11 +21,12 @@ static bool spelling_find_path(const struct worker *w, const struct entry *e, ch
 	return path[0] == '/';
 }
 
-/* All names of one source have one spelling: their copies are equal. */
-static struct spelling spelling_of(const char *path, const struct stat *src)
+/* All names of one source have one spelling: their copies are equal. Not so with backups: that of
+ * the second name would be the copy of the first one. */
+static struct spelling spelling_of(const struct tree *t, const char *path, const struct stat *src)
 {
 	const uint64_t number[] = {src->st_ino, src->st_dev};
-	const bool linked = src->st_nlink > 1 && !S_ISDIR(src->st_mode);
+	const bool linked = src->st_nlink > 1 && !S_ISDIR(src->st_mode) && !t->options->backup;
 	return (struct spelling){
 	    .path = case_hash(path),
 	    .source = linked ? hash_mix(hash_add(HASH_START, number, sizeof(number))) | 1
@@ -45,21 +46,22 @@ static bool spelling_find(struct tree *t, const struct spelling *s, bool begun)
 	return other;
 }
 
-/* Begins or notes the path. Returns whether it is noted with another source. */
+/* Begins or notes the path. Returns whether it is noted with another source; or begun, of one that
+ * begins. */
 static bool spelling_set(struct tree *t, const struct spelling *s, enum spelling_mark mark)
 {
 	pthread_mutex_lock(&t->claims.searches);
 	struct table_row *row = table_add(&t->claims.spelled, s->path);
 	const bool other = row && row->value != 0 && row->value != s->source;
-	const bool noted = other && row->mark == SPELLING_NOTED;
-	if (row && (row->value == 0 || (mark == SPELLING_NOTED && !noted))) {
+	const bool met = other && (mark == SPELLING_BEGUN || row->mark == SPELLING_NOTED);
+	if (row && (row->value == 0 || (mark == SPELLING_NOTED && !met))) {
 		row->value = s->source;
 		row->mark = mark;
 	}
 	pthread_mutex_unlock(&t->claims.searches);
 	if (!row)
 		tree_stop(t, ENOMEM);
-	return noted;
+	return met;
 }
 
 static void spelling_remove(struct tree *t, const struct spelling *s)
@@ -90,14 +92,15 @@ bool spelling_meets(struct worker *w, const struct entry *e, const struct stat *
 	if (!rivals_possible(t) || d->dst < 0 || (t->root.ground.single && !tree_has_several(t)) ||
 	    !spelling_is_served(t, d->dst, d->dst_inode.dev) || !spelling_find_path(w, e, path))
 		return false;
-	w->work.spelling = spelling_of(path, src);
+	w->work.spelling = spelling_of(t, path, src);
 	return spelling_find(t, &w->work.spelling, skipped) && case_is_one_at(path);
 }
 
-void spelling_begin(struct worker *w)
+bool spelling_begin(struct worker *w, const struct entry *e)
 {
-	if (w->work.spelling.path)
-		(void)spelling_set(w->tree, &w->work.spelling, SPELLING_BEGUN);
+	char path[PATH_MAX];
+	return w->work.spelling.path && spelling_set(w->tree, &w->work.spelling, SPELLING_BEGUN) &&
+	       w->tree->options->backup && spelling_find_path(w, e, path) && case_is_one_at(path);
 }
 
 void spelling_fail(struct worker *w)
@@ -121,7 +124,7 @@ bool spelling_meets_operand(struct tree *t, const struct place *to, struct spell
 		return false;
 	io_name_path(to->dir, to->name, path);
 	if (path[0] == '/')
-		*s = spelling_of(path, &(struct stat){.st_mode = S_IFDIR});
+		*s = spelling_of(t, path, &(struct stat){.st_mode = S_IFDIR});
 	return s->path && spelling_find(t, s, false) && case_is_one_at(path);
 }
 
@@ -131,14 +134,14 @@ void spelling_note_operand(struct tree *t, const struct spelling *s)
 		(void)spelling_set(t, s, SPELLING_NOTED);
 }
 
-bool spelling_is_noted(struct tree *t, const struct directory *d, const char *name)
+bool spelling_is_begun(struct tree *t, const struct directory *d, const char *name)
 {
 	char path[PATH_MAX];
 	if (!spelling_is_served(t, d->dst, d->dst_inode.dev))
 		return false;
 	io_name_path(d->dst, name, path);
 	const struct spelling s = {.path = case_hash(path)};
-	return spelling_find(t, &s, false);
+	return spelling_find(t, &s, true);
 }
 
 bool spelling_is_same(struct tree *t, const struct entry *e, const char *name)

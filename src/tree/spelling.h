@@ -13,8 +13,11 @@
  * the stat of the source. skipped: DST has the name, and stays: the copy may still be at work.
  * False except in merges and with several SRC, on FUSE. */
 bool spelling_meets(struct worker *, const struct entry *, const struct stat *src, bool skipped);
-/* After spelling_meets(): the copy begins; it has failed. */
-void spelling_begin(struct worker *);
+/* After spelling_meets(): the copy begins. Returns whether the entry's name in DST is another
+ * spelling of what is being copied from another source, and there are backups: two copies at a time
+ * would back up each other. */
+bool spelling_begin(struct worker *, const struct entry *);
+/* After spelling_begin(): the copy has failed. */
 void spelling_fail(struct worker *);
 /* After spelling_meets(): DST has the entry now. Notes its spelling. Returns whether another thread
  * has noted the copy of another source since, and both are one entry of DST. */
@@ -22,8 +25,10 @@ bool spelling_note(struct worker *, const struct entry *);
 /* Both, for a directory that is an operand, and is copied to this place. */
 bool spelling_meets_operand(struct tree *, const struct place *, struct spelling *);
 void spelling_note_operand(struct tree *, const struct spelling *);
-/* Has this run copied an entry of this directory to the name, however that was spelled? */
-bool spelling_is_noted(struct tree *, const struct directory *, const char *name);
+/* Has this run copied an entry of this directory to the name, however that was spelled, or begun
+ * to?
+ */
+bool spelling_is_begun(struct tree *, const struct directory *, const char *name);
 /* Are `name` and the entry's name one entry of DST, which has both, and on FUSE? */
 bool spelling_is_same(struct tree *, const struct entry *, const char *name);
 /* Is the entry's name in DST another spelling of its source? src, dst: the st_dev of both. */

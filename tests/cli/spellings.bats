@@ -106,6 +106,42 @@ on_caseless() {
 		done'
 }
 
+@test "DST ignores case: of two names of one file, the second does not overwrite the backup of the first" {
+	mkdir s two
+	echo new >s/B
+	ln s/B s/b
+	local i numbers
+	for i in 1 2 3 4 5 6 7 8; do
+		echo new >two/N$i
+		echo newer >two/n$i
+	done
+	# shellcheck disable=SC2016
+	for numbers in ,drawn ''; do
+		rm -rf backing
+		mkdir backing
+		by_fuse "caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0$numbers" 'for command in "-r -T s" "-a -T s" "-dr -T s" \
+				"-a -f -T s" "-r -j1 -T s" "-a --no-preserve=links -T s" "s/B s/b" "-a s/B s/b"; do
+				for backup in -b --backup=numbered; do
+					rm -rf m/t
+					mkdir m/t
+					echo precious >m/t/B
+					s=0
+					"$FCOPY" $backup $command m/t 2>err || s=$?
+					[ $s = 1 ] || { echo "$backup $command: $s"; cat err; exit 1; }
+					[ "$(cat m/t/*~)" = precious ]
+					[ "$(cat m/t/b)" = new ]
+				done
+			done
+			for i in 1 2 3 4 5 6 7 8; do # two threads at a time
+				rm -rf m/t
+				mkdir m/t
+				for k in 1 2 3 4 5 6 7 8; do echo precious >m/t/N$k; done
+				"$FCOPY" -rbT -j8 two m/t 2>err && exit 1
+				[ "$(cat m/t/*~ | grep -c precious)" = 8 ]
+			done'
+	done
+}
+
 @test "every name has a different inode number, and DST ignores case: symlinks in DST that lead to one entry" {
 	mkdir -p s/Link s/real p
 	echo 1 >s/Link/File
