@@ -32,9 +32,9 @@
  *             decide, outcome
  *   endpoints/  SRC and DST: operand, place (a name), source, destination, same (is SRC DST?),
  *             error, classify (what a failure means). DST: slot, slot_commit, backup, replace,
- *             temporary, partial (in a part), in_place, storage (what it can do). Attributes:
- *             attributes, xattr, equal. Streams: socket, tcp; http, http_parse, http_response,
- *             http_room (clients), http_upload
+ *             temporary, partial (in a part), in_place, storage (what it can do), case (names
+ *             without it). Attributes: attributes, xattr, equal. Streams: socket, tcp; http,
+ *             http_parse, http_response, http_room (clients), http_upload
  *   engines/  engine (the contract, the table), transfer (what they share), readwrite, sendfile,
  *             splice, copy_file_range, mmap, direct (with pieces.h), reflink
  *   part/     unfinished copies: private (a directory of one user), shared (names, locks), part
