@@ -118,7 +118,7 @@ struct outcome directory_outcome(struct tree *t, const struct directory *d)
 {
 	const bool grown = __atomic_load_n(&d->grown, __ATOMIC_RELAXED);
 	struct outcome o = {.action = FCOPY_ACTION_COPIED, .type = S_IFDIR};
-	if (d->state != DIRECTORY_OLD || (!t->options->dry_run && !t->options->update))
+	if (d->state != DIRECTORY_OLD)
 		return o;
 	o.action = d->dst >= 0 && directory_differs(t, d, &d->was,
 						    grown ? ~(unsigned)FCOPY_ATTR_TIMESTAMPS : ~0U)
@@ -162,8 +162,8 @@ void directory_repair(struct worker *w, struct directory *d, struct outcome *o)
 {
 	struct stat now, after;
 	const bool news = o->action == FCOPY_ACTION_REPAIRED;
-	if (!news && o->action == FCOPY_ACTION_UNCHANGED && fstat(d->dst, &now) == 0 &&
-	    !directory_differs(w->tree, d, &now, ~0U))
+	if (w->tree->options->update && !news && o->action == FCOPY_ACTION_UNCHANGED &&
+	    fstat(d->dst, &now) == 0 && !directory_differs(w->tree, d, &now, ~0U))
 		return;
 	const uint64_t sum = news ? attributes_sum(d->dst, &d->was) : 0;
 	directory_set_attributes(w, d);

@@ -13,12 +13,12 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 				const struct stat *);
 /* Notes the fstat of a merge's destination: which inode it is, and who can rename what is in it. */
 void directory_note_inode(struct directory *, const struct stat *dst);
-/* The outcome of a complete directory, before its attributes are set. What was there before is no
- * news of a mirror or a dry run, UNCHANGED, unless its attributes differ. Its time follows from its
- * names: alone, it is news if none of them is made or removed. */
+/* The outcome of a complete directory, before its attributes are set. One that was there before is
+ * UNCHANGED, or REPAIRED if its attributes differ. Its time follows from its names: alone, it
+ * counts as a difference if none of them is made or removed. */
 struct outcome directory_outcome(struct tree *, const struct directory *);
-/* Sets the attributes, if they differ. The outcome stays REPAIRED only if that has changed one: a
- * time or an owner may be one that DST cannot store. */
+/* Sets the attributes; with --update, only if they differ. The outcome stays REPAIRED only if that
+ * has changed one: a time or an owner may be one that DST cannot store. */
 void directory_repair(struct worker *, struct directory *, struct outcome *);
 /* Warns that a directory could not get its mode, which no option asked for. */
 void directory_warn_mode(struct worker *, struct directory *, int err);

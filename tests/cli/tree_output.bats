@@ -60,6 +60,32 @@ print(eval(sys.argv[1]))' "$1"
 	valid "$(cat out.json)"
 }
 
+@test "merge: directories that DST has are not counted as made, in a dry run and after it" {
+	need jq
+	local options way
+	mkdir -p s/d/e s/new
+	echo 1 >s/d/f
+	chmod 750 s/d
+	touch -d 2001-02-03 s/d/e
+	for options in -rT -aT "-aT --update=changed" "-rT --preserve=mode"; do
+		rm -rf d
+		mkdir -p d/d/e
+		for way in --dry-run ""; do
+			# shellcheck disable=SC2086 # words
+			expect 0 $options $way --json=lines s d
+			jq -c 'if .entry then [.dst, .action] else [.tree | .directories, .files, .repaired] end' <<<"$output" |
+				sort >"listed$way"
+		done
+		cmp listed--dry-run listed || { cat listed--dry-run listed; return 1; }
+		grep -qx '\["d/new","copied"\]' listed
+		grep -q '^\[1,1,' listed
+		! grep -q '"d/d/*e*","copied"' listed
+	done
+	expect 0 -aT s d
+	expect 0 -aT --json s d
+	[ "$(jq -c '.tree | [.directories, .files, .repaired]' <<<"$output")" = "[0,1,0]" ]
+}
+
 @test "--stats: entries by kind, entries per second, and bytes by engine" {
 	make_small
 	expect 0 -a --stats s d

@@ -67,18 +67,16 @@ def command(r):
     return words + ["-r"] + ["s/" + n for n in r.sample(NAMES, 3)] + ["d"]
 
 
-def run(fcopy, words, old):
-    """The exit status, and each entry that is not left alone: (path in DST, what becomes of it). Only a mirror tells whether
-    the attributes of a directory that existed differ."""
+def run(fcopy, words):
+    """The exit status, and each entry that is not left alone: (path in DST, what becomes of it)."""
     try:
         p = subprocess.run([fcopy, "-j1", "--json=lines"] + words, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return "hangs", [], ""
-    entries, tells = set(), "--mirror" in words or "--update=changed" in words
+    entries = set()
     for line in p.stdout.splitlines():
         e = json.loads(line)
-        there = e.get("type") == "directory" and e.get("dst") in old and e["action"] in ("copied", "repaired")
-        if e.get("entry") and e["action"] not in ("unchanged", "excluded") and (tells or not there):
+        if e.get("entry") and e["action"] not in ("unchanged", "excluded"):
             entries.add((str(e["dst"]), e["action"]))
     return p.returncode, sorted(entries), p.stderr
 
@@ -187,12 +185,10 @@ def main():
         fill(r, "d", 2, links if r.random() < 0.2 else [])
         words = command(r)
         before = state(".")
-        old = {p[2:] if p.startswith("./") else p for p, mode, *_ in before if mode & 0o170000 == 0o040000}
-        old |= {os.path.normpath(p) for p in old}
         later, links = made_later(), links_of_dst()
-        status, foretold, said = run(fcopy, ["--dry-run"] + words, old)
+        status, foretold, said = run(fcopy, ["--dry-run"] + words)
         changed = state(".") != before
-        real, done, errors = run(fcopy, words, old)
+        real, done, errors = run(fcopy, words)
         os.chdir("..")
         listed += len(done)
         differ = {os.path.normpath(p) for p, _ in set(foretold) ^ set(done)}
