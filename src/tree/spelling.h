@@ -25,9 +25,8 @@ bool spelling_note(struct worker *, const struct entry *);
 /* Both, for a directory that is an operand, and is copied to this place. */
 bool spelling_meets_operand(struct tree *, const struct place *, struct spelling *);
 void spelling_note_operand(struct tree *, const struct spelling *);
-/* Has this run copied an entry of this directory to the name, however that was spelled, or begun
- * to?
- */
+/* Has this run copied, or begun to copy, an entry of this directory to the name, however that was
+ * spelled? */
 bool spelling_is_begun(struct tree *, const struct directory *, const char *name);
 /* Are `name` and the entry's name one entry of DST, which has both, and on FUSE? */
 bool spelling_is_same(struct tree *, const struct entry *, const char *name);
