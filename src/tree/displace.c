@@ -237,7 +237,8 @@ int displace_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	if (may < 0)
 		return may;
 	/* Another entry may have found it right, or entered it, since decide() was asked. */
-	if (w->work.facts.exists && !rivals_claim(t, e, &w->work.facts.old))
+	if (spelling_claim(w, e) ||
+	    (w->work.facts.exists && !rivals_claim(t, e, &w->work.facts.old)))
 		return rivals_report(w, e);
 	c->claimed = w->work.facts.exists;
 	const int r = t->options->dry_run ? RESULT_UNFIT : displace_rename(w, e, c);

@@ -131,9 +131,11 @@ static int directory_fail(struct worker *w, const struct entry *e, int err)
 static int directory_may_clear(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	facts_find(w, e, st);
-	const bool left = facts_decide(w, e, -1) ||
-			  (!w->tree->options->dry_run && !displace_may(w, e));
-	return left ? -EEXIST : 0;
+	if (facts_decide(w, e, -1))
+		return -EEXIST;
+	if (spelling_meets(w, e, st, false))
+		return rivals_report(w, e);
+	return !w->tree->options->dry_run && !displace_may(w, e) ? -EEXIST : 0;
 }
 
 /* A new tree has something of this name. In a private directory only this process makes names: an
@@ -254,10 +256,14 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	admit_changes(w->tree, e->dir);
 	if (r == 0)
 		r = displace_clear(w, e, &cleared);
-	if (r < 0 || w->tree->options->dry_run)
-		return r < 0 ? r : DIRECTORY_ABSENT;
-	r = directory_make_new(w, e, st, fresh, NULL);
-	displace_clear_end(w, e, &cleared, r >= 0);
+	if (r == 0 && w->tree->options->dry_run)
+		return DIRECTORY_ABSENT;
+	if (r == 0) {
+		r = directory_make_new(w, e, st, fresh, NULL);
+		displace_clear_end(w, e, &cleared, r >= 0);
+	}
+	if (r < 0)
+		spelling_fail(w);
 	return r;
 }
 

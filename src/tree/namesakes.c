@@ -75,11 +75,13 @@ bool namesakes_lead(const struct entry *e, const char *name, const struct stat *
 	return fstatat(e->dir->dst, name, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_inode(&now, st);
 }
 
-bool namesakes_differ_in_case(const struct entry *e, const struct stat *st, bool is_new)
+bool namesakes_differ_in_case(struct tree *t, const struct entry *e, const struct stat *st,
+			      bool is_new)
 {
 	char other[NAME_MAX + 1];
 	if (namesakes_swap_case(e->as, other) &&
-	    (strcmp(other, e->as) == 0 || !namesakes_lead(e, other, st)))
+	    (strcmp(other, e->as) == 0 ||
+	     !(namesakes_lead(e, other, st) || spelling_is_same(t, e, other))))
 		return false;
 	return !namesakes_were_listed(e->dir, e->as) &&
 	       !(is_new && reader_lists(e->dir->dst, e->as));

@@ -19,7 +19,8 @@ void namesakes_forget(struct directory *);
 bool namesakes_lead(const struct entry *, const char *name, const struct stat *);
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
  * it does; of other names, and where it does, the list of the directory is read. */
-bool namesakes_differ_in_case(const struct entry *, const struct stat *, bool is_new);
+bool namesakes_differ_in_case(struct tree *, const struct entry *, const struct stat *,
+			      bool is_new);
 /* Can no other name of the directory be this entry of DST? DST keeps each name as it is, and does
  * not ignore case. */
 bool namesakes_are_impossible(const struct entry *, const struct stat *);

@@ -240,7 +240,7 @@ void rivals_note_linked(struct worker *w, const struct entry *e, const struct st
 	/* Other SRC list in the same directory of DST. */
 	const bool by_list = is_new && there && there->name && !tree_has_several(t);
 	if (!rivals_possible(t) || (is_new && !there && system_has(e->dir->dst, SYSTEM_NAMES)) ||
-	    (!by_list && !namesakes_differ_in_case(e, st, is_new)))
+	    (!by_list && !namesakes_differ_in_case(t, e, st, is_new)))
 		return;
 	rivals_lock(t);
 	const int r = inodes_add(by_list ? &t->claims.set[SET_LINKED] : &t->claims.set[SET_MADE],
@@ -263,7 +263,7 @@ static int rivals_check_linked(struct worker *w, const struct entry *e, const st
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && namesakes_differ_in_case(e, old, false) ? RESULT_RIVAL : 0;
+	return o->link_dest && namesakes_differ_in_case(w->tree, e, old, false) ? RESULT_RIVAL : 0;
 }
 
 static int rivals_claim_open(struct worker *w, const struct entry *e)
@@ -322,7 +322,7 @@ bool rivals_share(struct tree *t, const struct entry *e)
 		return false;
 	if (rivals_meet(t, e, &st))
 		return true;
-	if (!namesakes_differ_in_case(e, &st, false))
+	if (!namesakes_differ_in_case(t, e, &st, false))
 		return false;
 	namesakes_search(t, &s, true);
 	return s.rival[0] || s.unknown;
@@ -359,7 +359,7 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 	if (st->st_nlink < 2)       /* 0: another entry has just replaced it */
 		return rivals_take(t, e, st);
 	if (rivals_replace(t, e, st) ||
-	    (namesakes_differ_in_case(e, st, false) && rivals_share(t, e)))
+	    (namesakes_differ_in_case(t, e, st, false) && rivals_share(t, e)))
 		return false;
 	return !rivals_in(t, SET_TAKEN, st) || namesakes_lead(e, e->as, st);
 }

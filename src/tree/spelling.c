@@ -33,28 +33,29 @@ static struct spelling spelling_of(const struct tree *t, const char *path, const
 			     : hash_name(path) | 1};
 }
 
-/* A row of claims.spelled is begun when a copy begins, and noted when DST has it. */
-enum spelling_mark { SPELLING_NOTED, SPELLING_BEGUN };
+/* A row of claims.spelled is begun or claimed when a copy begins, and noted when DST has it. Only
+ * one that is begun can become that of another source. */
+enum spelling_mark { SPELLING_NOTED, SPELLING_CLAIMED, SPELLING_BEGUN };
 
-/* Is the path noted, or only begun if `begun`, with another source? */
+/* Is the path noted or claimed, or only begun if `begun`, with another source? */
 static bool spelling_find(struct tree *t, const struct spelling *s, bool begun)
 {
 	pthread_mutex_lock(&t->claims.searches);
 	const struct table_row *row = table_find(&t->claims.spelled, s->path);
-	const bool other = row && row->value != s->source && (begun || row->mark == SPELLING_NOTED);
+	const bool other = row && row->value != s->source && (begun || row->mark != SPELLING_BEGUN);
 	pthread_mutex_unlock(&t->claims.searches);
 	return other;
 }
 
-/* Begins or notes the path. Returns whether it is noted with another source; or begun, of one that
- * begins. */
+/* Begins, claims or notes the path. Returns whether another source has it. To claim it, no other
+ * one may have begun. */
 static bool spelling_set(struct tree *t, const struct spelling *s, enum spelling_mark mark)
 {
 	pthread_mutex_lock(&t->claims.searches);
 	struct table_row *row = table_add(&t->claims.spelled, s->path);
 	const bool other = row && row->value != 0 && row->value != s->source;
-	const bool met = other && (mark == SPELLING_BEGUN || row->mark == SPELLING_NOTED);
-	if (row && (row->value == 0 || (mark == SPELLING_NOTED && !met))) {
+	const bool met = other && (mark == SPELLING_CLAIMED || row->mark != SPELLING_BEGUN);
+	if (row && !met && (row->value == 0 || mark < row->mark)) {
 		row->value = s->source;
 		row->mark = mark;
 	}
@@ -68,7 +69,7 @@ static void spelling_remove(struct tree *t, const struct spelling *s)
 {
 	pthread_mutex_lock(&t->claims.searches);
 	struct table_row *row = table_find(&t->claims.spelled, s->path);
-	if (row && row->value == s->source && row->mark == SPELLING_BEGUN)
+	if (row && row->value == s->source && row->mark != SPELLING_NOTED)
 		table_remove(&t->claims.spelled, row);
 	pthread_mutex_unlock(&t->claims.searches);
 }
@@ -96,11 +97,22 @@ bool spelling_meets(struct worker *w, const struct entry *e, const struct stat *
 	return spelling_find(t, &w->work.spelling, skipped) && case_is_one_at(path);
 }
 
-bool spelling_begin(struct worker *w, const struct entry *e)
+static bool spelling_set_mark(struct worker *w, const struct entry *e, enum spelling_mark mark)
 {
 	char path[PATH_MAX];
-	return w->work.spelling.path && spelling_set(w->tree, &w->work.spelling, SPELLING_BEGUN) &&
-	       w->tree->options->backup && spelling_find_path(w, e, path) && case_is_one_at(path);
+	return w->work.spelling.path && spelling_set(w->tree, &w->work.spelling, mark) &&
+	       spelling_find_path(w, e, path) && case_is_one_at(path);
+}
+
+bool spelling_begin(struct worker *w, const struct entry *e)
+{
+	return spelling_set_mark(w, e,
+				 w->tree->options->backup ? SPELLING_CLAIMED : SPELLING_BEGUN);
+}
+
+bool spelling_claim(struct worker *w, const struct entry *e)
+{
+	return spelling_set_mark(w, e, SPELLING_CLAIMED);
 }
 
 void spelling_fail(struct worker *w)
@@ -111,9 +123,7 @@ void spelling_fail(struct worker *w)
 
 bool spelling_note(struct worker *w, const struct entry *e)
 {
-	char path[PATH_MAX];
-	return w->work.spelling.path && spelling_set(w->tree, &w->work.spelling, SPELLING_NOTED) &&
-	       spelling_find_path(w, e, path) && case_is_one_at(path);
+	return spelling_set_mark(w, e, SPELLING_NOTED);
 }
 
 bool spelling_meets_operand(struct tree *t, const struct place *to, struct spelling *s)
@@ -146,8 +156,10 @@ bool spelling_is_begun(struct tree *t, const struct directory *d, const char *na
 
 bool spelling_is_same(struct tree *t, const struct entry *e, const char *name)
 {
-	return case_is_equal(e->as, name) && spelling_is_served(t, e->dir->dst, 0) &&
-	       case_is_one(e->dir->dst, e->as);
+	struct stat st;
+	return case_is_equal(e->as, name) &&
+	       fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       spelling_is_served(t, e->dir->dst, 0) && case_is_one(e->dir->dst, e->as);
 }
 
 bool spelling_is_source(struct tree *t, const struct entry *e, dev_t src, dev_t dst)

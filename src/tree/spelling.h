@@ -13,11 +13,13 @@
  * the stat of the source. skipped: DST has the name, and stays: the copy may still be at work.
  * False except in merges and with several SRC, on FUSE. */
 bool spelling_meets(struct worker *, const struct entry *, const struct stat *src, bool skipped);
-/* After spelling_meets(): the copy begins. Returns whether the entry's name in DST is another
- * spelling of what is being copied from another source, and there are backups: two copies at a time
- * would back up each other. */
+/* After spelling_meets(): the copy begins, and with backups claims the name. Returns whether
+ * another source has the name since. */
 bool spelling_begin(struct worker *, const struct entry *);
-/* After spelling_begin(): the copy has failed. */
+/* After spelling_meets(): what has the name is to get another one. Returns whether it is, or is to
+ * become, the copy of another source. */
+bool spelling_claim(struct worker *, const struct entry *);
+/* After spelling_begin() or spelling_claim(): the copy has failed. */
 void spelling_fail(struct worker *);
 /* After spelling_meets(): DST has the entry now. Notes its spelling. Returns whether another thread
  * has noted the copy of another source since, and both are one entry of DST. */
@@ -28,7 +30,7 @@ void spelling_note_operand(struct tree *, const struct spelling *);
 /* Has this run copied, or begun to copy, an entry of this directory to the name, however that was
  * spelled? */
 bool spelling_is_begun(struct tree *, const struct directory *, const char *name);
-/* Are `name` and the entry's name one entry of DST, which has both, and on FUSE? */
+/* Are `name` and the entry's name one entry of DST, which leads to it by both, and on FUSE? */
 bool spelling_is_same(struct tree *, const struct entry *, const char *name);
 /* Is the entry's name in DST another spelling of its source? src, dst: the st_dev of both. */
 bool spelling_is_source(struct tree *, const struct entry *, dev_t src, dev_t dst);

@@ -208,6 +208,43 @@ c" ]
 		[ "$(find backing -type f | wc -l)" = 5 ]'
 }
 
+@test "DST ignores case: a mirror of a file and a directory that are one entry keeps the one that it has" {
+	mkdir -p s/b s2/B
+	echo x | tee s/b/in >s2/B/in
+	echo content | tee s/B >s2/b
+	local numbers
+	# shellcheck disable=SC2016
+	for numbers in ,drawn ''; do
+		rm -rf backing
+		mkdir -p backing
+		by_fuse "caseless,entry_timeout=0,attr_timeout=0,negative_timeout=0$numbers" 'mirrors() { # SRC DST_IS: m/t/b, which DST lists
+				for options in "--mirror -j1" --mirror; do
+					for run in 1 2 3; do
+						s=0
+						"$FCOPY" $options $1 m/t 2>err || s=$?
+						[ $s = 1 ]
+						grep -q " 1 failed" err || { cat err; exit 1; }
+						grep -qE "are one file in the destination|is already the copy of another entry" err
+						[ "$(cd m/t && grep -r . | tr "\n" " ")" = "$2" ] || { ls -lRa m/t; cat err; exit 1; }
+					done
+				done
+				rm -rf m/t
+			}
+			mkdir -p m/t/b
+			mirrors s "b/in:x "
+			mkdir m/t
+			"$FCOPY" -p s2/b m/t/b
+			mirrors s2 "b:content "
+			for src in s s2 s s2 s s2; do
+				mkdir m/t
+				"$FCOPY" --mirror $src m/t 2>err && exit 1
+				grep -q "^fcopy: 1 copied, .* 1 failed" err || { cat err; exit 1; }
+				[ "$(find m/t -type f | wc -l)" = 1 ] || { ls -lRa m/t; cat err; exit 1; }
+				rm -rf m/t
+			done'
+	done
+}
+
 @test "DST ignores case: a file is not copied over itself, however it is spelled" {
 	local numbers
 	# shellcheck disable=SC2016
