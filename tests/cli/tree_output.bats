@@ -79,7 +79,7 @@ print(eval(sys.argv[1]))' "$1"
 		cmp listed--dry-run listed || { cat listed--dry-run listed; return 1; }
 		grep -qx '\["d/new","copied"\]' listed
 		grep -q '^\[1,1,' listed
-		! grep -q '"d/d/*e*","copied"' listed
+		never grep -q '"d/d/*e*","copied"' listed
 	done
 	expect 0 -aT s d
 	expect 0 -aT --json s d
