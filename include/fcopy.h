@@ -283,8 +283,7 @@ struct fcopy_entry {
  * returns a row for each. */
 enum fcopy_count {
 	FCOPY_COUNT_FILES,
-	FCOPY_COUNT_DIRECTORIES, /* that were made: one that was there is not counted, unless it is
-				  * REPAIRED */
+	FCOPY_COUNT_DIRECTORIES, /* that were made, or REPAIRED */
 	FCOPY_COUNT_SYMLINKS,
 	FCOPY_COUNT_SPECIALS,   /* FIFOs, sockets and devices */
 	FCOPY_COUNT_HARD_LINKS, /* names that became a hard link to an earlier copy */

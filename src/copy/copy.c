@@ -139,7 +139,8 @@ static int decide_copy(const struct copy *c, const struct operand *from, const s
 		      : same_refuse_output(f.old_output, dst->path, e);
 }
 
-/* Another spelling may have given the open source another inode number as DST. */
+/* On FUSE, DST may be the open source under another spelling, with another inode number: gives it
+ * that of the source, so that the look at DST finds one file. */
 static void find_source(const struct copy *c, struct place *dst)
 {
 	const struct stat *src = &c->src.st;

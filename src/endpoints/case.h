@@ -13,8 +13,7 @@
 bool case_is_equal(const char *a, const char *b);
 /* Of a path without case; never 0. */
 uint64_t case_hash(const char *path);
-/* Does the directory have the name, and list no other one that differs from it in case beside it?
- */
+/* Has the directory the name, and does it not list both this and another spelling of it? */
 bool case_is_one(int dir, const char *name);
 /* The same for each name of the absolute path on its file system: the other spelling may differ in
  * any. Changes the path. */

@@ -8,9 +8,9 @@
  * run that continues the part, and a commit, first write an empty line, which ends a torn one. In
  * names, white space, control characters and backslashes are \ and three octal digits. A time is
  * seconds since the epoch, a period and nine digits. The header is the first six lines: if it
- * cannot be written,
- * --resume fails before the first byte. If a later line cannot be written, the copy continues
- * without the journal, and a later run copies or compares again what the journal lacks.
+ * cannot be written, --resume fails before the first byte. If a later line cannot be written, the
+ * copy continues without the journal, and a later run copies or compares again what the journal
+ * lacks.
  *
  *     fcopy-part 1                      the version of the format
  *     name NAME                         the name of DST

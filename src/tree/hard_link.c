@@ -174,8 +174,8 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 		   : -EEXIST;
 }
 
-/* If the journal says that the bytes of this name were flushed, flushes those of the copy, too, to
- * which it becomes a link; all of the file system if the copy cannot be opened. */
+/* If the journal says that the bytes of this name were flushed, flushes the copy to which it
+ * becomes a link, or the whole file system if the copy cannot be opened. */
 static int hard_link_flush(struct worker *w, const struct entry *e, const struct origin *o,
 			   struct failure *fail)
 {

@@ -86,7 +86,7 @@ static bool rivals_are_own(struct tree *t, const struct entry *e, const struct s
 	return s.count < 2 && namesakes_are_one(t, &s);
 }
 
-/* Has another entry made what e's name leads to, or does it lead to its copy by that? */
+/* Has another entry made what e's name leads to, or followed it to its copy? */
 static bool rivals_meet(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	return rivals_in(t, SET_FOLLOWED, st) ||
