@@ -249,6 +249,38 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	mentions "invalid number of seconds '1000001' (0 to 1000000"
 }
 
+@test "http-listen on all addresses: the message has the commands for those that others can reach" {
+	is_root || skip "a network namespace of our own needs root"
+	need unshare ip curl
+	random a 1000
+	export FCOPY
+	# shellcheck disable=SC2016
+	run --separate-stderr timeout 30 unshare --net bash -euc 'ip link set lo up
+		ip link add away0 type veth peer name away1 || exit 77
+		ip addr add 10.9.8.7/24 dev away0
+		for ((i = 1; i < 10; i++)); do ip addr add 10.9.9.$i/24 dev away1; done # it is down
+		ip link set away0 up
+		"$FCOPY" a http-listen:0.0.0.0:8080 2>log &
+		until grep -q "receive it with" log; do sleep 0.01; done
+		curl -fsS -o b http://10.9.8.7:8080/a
+		wait $!
+		ip -6 addr add fd00::7/64 dev away0 nodad && test -e /proc/net/if_inet6 || exit 0
+		"$FCOPY" a "http-listen:[::]:8081" 2>log6 &
+		until grep -q "receive it with" log6; do sleep 0.01; done
+		curl -gfsS -o c "http://[fd00::7]:8081/a"
+		wait $!'
+	[ $status != 77 ] || skip "no veth devices"
+	demand 0
+	cmp a b
+	[ "$(grep receive log)" = 'fcopy: receive it with: curl -OC - http://10.9.8.7:8080/a' ]
+	[ -e c ] || skip "no IPv6"
+	cmp a c
+	diff <(grep receive log6) - <<-'END'
+		fcopy: receive it with: curl -OC - http://10.9.8.7:8081/a
+		fcopy: receive it with: curl -OC - 'http://[fd00::7]:8081/a'
+	END
+}
+
 @test "a sender whose socket connects to itself is refused, and nothing is confirmed" {
 	is_root || skip "a network namespace of our own needs root"
 	need unshare ip

@@ -104,6 +104,33 @@ has_started() {
 	done
 }
 
+@test "a signal during the second of several SRC: the message names it, and those that were not begun" {
+	local n status not_begun=([3]=s3 [4]='s3 and 1 more')
+	make_small s2
+	for n in 1 3 4; do
+		mkdir s$n
+		echo $n >s$n/f
+	done
+	for n in 2 3 4; do
+		rm -rf into
+		mkdir into
+		env --default-signal=INT "$FCOPY" -r -j1 --limit-rate 200K s1 s2 $([ $n = 2 ] || seq -f s%g 3 $n) into 2>err &
+		pid=$!
+		await is_fcopy
+		await test -e into/s1/f
+		await eval '[ -n "$(find into -path "*.fcopy-*" -type f -size +0)" ]'
+		kill -INT $pid
+		status=0
+		wait $pid || status=$?
+		[ $status = 130 ]
+		[ "$(ls into)" = s1 ]
+		diff err - <<<"fcopy: stopped; copied 1 of $n SRC to into
+fcopy: into/s2: not created${not_begun[n]:+
+fcopy: not begun: ${not_begun[n]}}
+fcopy: hint: use --resume to keep an unfinished copy"
+	done
+}
+
 @test "a signal with --resume keeps the part, and the next run skips what is complete" {
 	local status=0
 	make_small s
