@@ -53,14 +53,15 @@ in_bash() {
 	[ "$(in_bash fcopy --sparse = auto alpha beta 4)" = 4 ]
 }
 
-@test "bash: the third operand is a mode or a file; with -t, -r, -a or -m only a file" {
+@test "bash: the third operand is a mode or a file; with -m, or an option for several SRC, only a file" {
 	local options
 	touch real
 	mkdir readers
 	[ "$(in_bash fcopy a b rea)" = "readers readwrite real" ]
 	[ "$(in_bash fcopy -f a b rea)" = "readers readwrite real" ]
 	[ "$(in_bash fcopy --strict --no-cache -- a b rea)" = "readers readwrite real" ]
-	for options in "-t d" "-r" "-fa" "-m rw" "-mrw" "--target-directory = d" "--archive" "--rec" "--mode = rw"; do
+	for options in "-t d" "-r" "-fa" "-m rw" "-mrw" "--target-directory = d" "--archive" "--rec" "--mode = rw" \
+		-b -u -i -l -fs "-S .old" --mirror --backup "--suffix = .old" --update --inter --link --sym --parents --attributes-only --remove-destination; do
 		# shellcheck disable=SC2086
 		[ "$(in_bash fcopy $options a b rea)" = "readers real" ] || { echo "$options"; return 1; }
 	done
@@ -132,7 +133,7 @@ in_bash() {
 	never grep -E 'xattr|-pmode' <(screen)
 }
 
-@test "zsh: the third operand is a mode or a file; with -t, -r, -a or -m, or if it is the fourth, only a file" {
+@test "zsh: the third operand is a mode or a file; with -m, or an option for several SRC, or if it is the fourth, only a file" {
 	local typed
 	need zsh
 	touch alpha beta
@@ -147,7 +148,8 @@ in_bash() {
 	until_shown '^readers/'
 	until_shown '^readwrite'
 	for typed in "-r alpha beta" "-t alpha beta alpha" "-fa alpha beta" "-m rw alpha beta" "--mode=rw alpha beta" \
-		"--recursive alpha beta" "alpha beta alpha" "readers beta"; do
+		"--recursive alpha beta" "alpha beta alpha" "readers beta" "-b alpha beta" "--mirror alpha beta" "--symbolic-link alpha beta" \
+		"--parents alpha beta"; do
 		type_in C-u "clear" Enter "fcopy $typed rea" Tab
 		until_shown "^\\$ fcopy $typed readers/"
 	done
@@ -175,14 +177,16 @@ in_fish() {
 	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
 }
 
-@test "fish: the third operand is a mode or a file; with -t, -r, -a or -m only a file" {
+@test "fish: the third operand is a mode or a file; with -m, or an option for several SRC, only a file" {
 	local options
 	need fish
 	touch real
 	mkdir readers
 	[ "$(in_fish 'fcopy a b rea')" = "readers/ readwrite real" ]
 	[ "$(in_fish 'fcopy --strict a b rea')" = "readers/ readwrite real" ]
-	for options in "-t d" -r -fa "-m rw" -mrw --target-directory=d --archive --mode=rw; do
+	for options in "-t d" -r -fa "-m rw" -mrw --target-directory=d --archive --mode=rw \
+		-b -u -i -l -fs "-S .old" --mirror --backup --suffix=.old --update --interactive --link --symbolic-link --parents \
+		--attributes-only --remove-destination; do
 		[ "$(in_fish "fcopy $options a b rea")" = "readers/ real" ] || { echo "$options"; return 1; }
 	done
 	[ "$(in_fish 'fcopy a b c rea')" = "readers/ real" ]

@@ -46,16 +46,16 @@ _fcopy_operands() {
 	echo $n
 }
 
-# The third operand may be a mode after a file, unless -r, -a, -t or -m is given.
+# The third operand may be a mode after a file, unless an option makes it another SRC or DST.
 _fcopy_mode_operand() {
 	local word
 	[ "$(_fcopy_operands "$1")" = 2 ] || return
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case $word in
 		--) break ;;
-		--rec* | --a* | --ta* | --mo*) return 1 ;;
+		--rec* | --a* | --mi* | --ta* | --mo* | --ba* | --su* | --u* | --int* | --link* | --sy* | --pa* | --rem*) return 1 ;;
 		--*) ;;
-		-*[rRatm]*) return 1 ;;
+		-*[rRatmbSuils]*) return 1 ;;
 		esac
 	done
 }

@@ -10,13 +10,13 @@ function __fcopy_modes
     end
 end
 
-# True if SRC, which is no directory, and DST stand before the cursor, and no option that excludes a
-# MODE: -r, -a, -t or -m.
+# True if SRC, which is no directory, and DST stand before the cursor, and no option that makes the
+# third operand another SRC or DST.
 function __fcopy_takes_mode
     set -l n 0
     set -l before
     for word in (commandline -opc)[2..]
-        string match -qr -- '^-([^-]*[rRatm]|-(rec|a|ta|mo))' $word; and return 1
+        string match -qr -- '^-([^-]*[rRatmbSuils]|-(rec|a|mi|ta|mo|ba|su|u|int|link|sy|pa|rem))' $word; and return 1
         if not string match -qr -- '^-.' $word; and not contains -- "$before" $__fcopy_takers
             set n (math $n + 1)
             test $n -eq 1 -a -d "$word"; and return 1
