@@ -29,7 +29,7 @@
  *             (opens), run, settle (before and after the commit), notify (warnings), compare
  *             (--verify), clean, serve (clients). Its bytes: plan, allocate (extents, space),
  *             modes, mover (chooses an engine), move (runs it), ranges (threads). An entry:
- *             decide, outcome
+ *             decide (is it copied, skipped, refused?), outcome
  *   endpoints/  SRC and DST: operand, place (a name), source, destination, same (is SRC DST?),
  *             error, classify (what a failure means). DST: slot, slot_commit, backup, replace,
  *             temporary, partial (in a part), in_place, storage (what it can do), case (names

@@ -50,7 +50,7 @@ check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
 
-check-packages: ## the source archive and the packages of HEAD (all, or PARTS='deb rpm'): 6 minutes
+check-packages: ## the source archive and the packages of HEAD (all, or PARTS='deb rpm'): up to 25 minutes
 	@tests/packages.sh $(PARTS)
 
 check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
@@ -60,7 +60,7 @@ check-musl: ## the tests with musl as the C library (all, or SUITES='tests/cli/t
 	@tests/musl.sh $(SUITES)
 
 KERNELS ?= 5.10 6.1 6.12
-check-kernels: $(PROGRAM) $(CHECK_BIN) ## Debian's kernels (KERNELS='5.10 6.1 6.12') in qemu: 18 minutes
+check-kernels: $(PROGRAM) $(CHECK_BIN) ## Debian's kernels (KERNELS='5.10 6.1 6.12') in qemu: 40 minutes
 	@$(HERE) tests/kernels/kernels.sh $(KERNELS)
 
 # The same tests with other flags, in a build of their own.

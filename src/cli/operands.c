@@ -168,6 +168,8 @@ static int take_sources(struct cli *cli, int n, char **operand)
 	if (n < (cli->target ? 1 : 2))
 		return refuse_operands(cli, n, operand);
 	note_mistaken_mode(cli, n, operand[n - 1]);
+	if (cli->copy.no_directory && cli->no_directory_reason && fcopy_mode_find(operand[n - 1]))
+		return message_usage(operand[n - 1], "%s", cli->no_directory_reason);
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;
 	cli->src = operand[0];

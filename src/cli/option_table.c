@@ -326,7 +326,7 @@ const struct option_row option_table[] = {
 	 .brief = "keep an unfinished copy, and continue it"},
 	{"clean", 0, "[DIR]", "list unfinished copies in DIR (-r: and below); remove them after a yes on a terminal, or with -f",
 	 set_clean, FIELD(clean), .with_clean = true,
-	 .brief = "list, and remove, unfinished copies in DIR"},
+	 .brief = "list unfinished copies in DIR; -f: remove them"},
 	{"keep-going", 0, NULL, "commit a new tree without the entries that failed; exit with 1",
 	 set_flag, FIELD(tree.keep_going)},
 	{"inplace", 0, "[WHEN]", "overwrite DST itself; a failure leaves it incomplete (auto: only if DST cannot be replaced)",

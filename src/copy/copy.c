@@ -163,8 +163,11 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 	/* To open one FIFO as both would wait for a writer for ever. */
 	if (r == 0 && S_ISFIFO(src->place.st.st_mode) && dst->kind == OPERAND_DEVICE)
 		r = decide_copy(c, src, &src->place.st, dst);
-	if (r == 0 && (r = source_open(&c->src, src, c->options, e)) < 0)
+	if (r == 0 && (r = source_open(&c->src, src, c->options, e)) < 0) {
 		c->report->dst[0] = '\0';
+		if (e->advice == FCOPY_ADVICE_RECURSIVE && dst->kind == OPERAND_STREAM)
+			e->advice = FCOPY_ADVICE_NONE; /* with -r, it is refused as well */
+	}
 	if (r != 0)
 		return r;
 	source_hide_mode(&c->src.st, c->options);

@@ -196,7 +196,7 @@ static bool decide_link(struct question *q)
 	if (q->o->copy.no_clobber)
 		return decide_as(q, ACT_SKIP);
 	if (!decide_may_replace(q))
-		return decide_refuse_call(q, q->o->link ? "linkat" : "symlink", EEXIST);
+		return decide_refuse(q, EEXIST, DECIDE_NEEDS_FORCE);
 	q->d.replaces = true;
 	return S_ISDIR(f->old.st_mode) && decide_refuse_call(q, "rename", EISDIR);
 }
@@ -233,7 +233,7 @@ static bool decide_special(struct question *q)
 		return f->made ? decide_as(q, ACT_RIVAL) : decide_refuse_call(q, "rename", EISDIR);
 	const bool other = (f->src.st_mode ^ f->old.st_mode) & S_IFMT;
 	return q->o->attributes_only && other && !decide_may_replace(q) &&
-	       decide_refuse_call(q, S_ISLNK(f->src.st_mode) ? "symlink" : "mknod", EEXIST);
+	       decide_refuse(q, EEXIST, DECIDE_NEEDS_FORCE);
 }
 
 static bool decide_file(struct question *q)

@@ -337,8 +337,6 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 		return;
 	}
 	const char *reason = mirror_check(w, root, text, sizeof(text));
-	if (reason == text && t->options->dry_run) /* shows what is too much */
-		mirror_remove_all(w, root, true, true);
 	const struct entry e = ENTRY(root, "");
 	struct fcopy_error error;
 	if (reason &&

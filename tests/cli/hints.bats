@@ -47,6 +47,18 @@ load helper
 	mentions "$start tcp-listen:0.0.0.0:1"
 }
 
+@test "a directory to a stream: -r is not proposed, which would be refused" {
+	local dst
+	mkdir d
+	for dst in tcp:127.0.0.1:1 - tcp-listen:0; do
+		expect 2 d $dst
+		says "fcopy: d: is a directory"
+		expect 2 -r d $dst
+	done
+	expect 2 d new
+	says "fcopy: d: is a directory" "fcopy: hint: use -r to copy directories"
+}
+
 @test "-b takes no CONTROL without =: a hint says so, unless a file has that name" {
 	local i
 	echo a >a

@@ -14,8 +14,8 @@ load mirror
 	expect 1 --mirror --max-delete=2 s d
 	mentions "d: nothing is removed: 3 would be, and --max-delete is 2"
 	expect 1 --mirror --dry-run --max-delete=2 s d
-	mentions "3 would be, and --max-delete is 2"
-	[ "$(sort <<<"$output")" = $'would remove d/dir\nwould remove d/dir/f\nwould remove d/extra' ]
+	mentions "3 would be, and --max-delete is 2" "0 would be removed"
+	[ -z "$output" ]
 	usage_error "--mirror: cannot be combined with --resume: to begin or continue a new DST, use fcopy -aT --resume SRC DST" --mirror --resume s d
 	[ -f d/extra ]
 	[ -f d/dir/f ]

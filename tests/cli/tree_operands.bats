@@ -84,6 +84,8 @@ usage_refusal() {
 	rmdir 4 2>/dev/null || rm -r 4
 	usage_error "4: no such directory; use -m 4 to choose a mode" -r x y 4
 	usage_error "sendfile: no such directory; use -m sendfile to choose a mode" x/f y x/none sendfile
+	usage_error "4: no such directory; use -m 4 to choose a mode" -aT x y 4
+	usage_error "rw: no such directory; use -m rw to choose a mode" --mirror x y rw
 	absent 4
 	absent sendfile
 }
