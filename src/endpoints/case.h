@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * Names that differ only in case: where a file system ignores case, they may be one entry. The list
- * of a directory shows whether two of its names are: it does not have both then. Unicode that is
- * normalised is not recognised.
+ * of a directory shows whether two of its names are: it does not have both then. Names that differ
+ * only in Unicode normalisation are not recognised.
  */
 #ifndef ENDPOINTS_CASE_H
 #define ENDPOINTS_CASE_H
 
 #include "storage.h"
 
-/* Are the names, or paths, equal without case? */
+/* Are the names, or paths, equal, ignoring case? */
 bool case_is_equal(const char *a, const char *b);
-/* Of a path without case; never 0. */
+/* Returns a hash of the path, ignoring case; never 0. */
 uint64_t case_hash(const char *path);
-/* Has the directory the name, and does it not list both this and another spelling of it? */
+/* Does the directory have the name, but not list both this and another spelling of it? */
 bool case_is_one(int dir, const char *name);
 /* The same for each name of the absolute path on its file system: the other spelling may differ in
  * any. Changes the path. */

@@ -5,7 +5,7 @@
  *
  * A line is eight hexadecimal digits, a space, and a fact. The digits are the two halves of the
  * 64-bit FNV-1a hash of the fact, combined by exclusive or; a line with other digits is ignored. A
- * run that continues the part, and a commit, first write an empty line, which ends a torn one. In
+ * run that continues the part, and a commit, first write an empty line: it ends a torn one. In
  * names, white space, control characters and backslashes are \ and three octal digits. A time is
  * seconds since the epoch, a period and nine digits. The header is the first six lines: if it
  * cannot be written, --resume fails before the first byte. If a later line cannot be written, the

@@ -121,7 +121,7 @@ static bool rivals_stay(struct tree *t, const struct entry *e, const struct stat
 	       !rivals_are_own(t, e, st);
 }
 
-/* Claims what the entry replaces: notes it, then looks for an entry for which it stays. Such an
+/* Claims what the entry replaces: notes it, then looks for an entry that keeps it. Such an
  * entry also notes first and looks second, so at least one of two threads sees the other. */
 static bool rivals_claim_stat(struct tree *t, const struct entry *e, const struct stat *st)
 {

@@ -129,7 +129,7 @@ overlaid() {
 	overlaid
 }
 
-@test "no entry replaces a symlink by which another one leads to its copy" {
+@test "no entry replaces a symlink in DST that another one was written through" {
 	local options make
 	mkdir -p s/a
 	echo 1 >s/a/z

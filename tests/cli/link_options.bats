@@ -91,7 +91,7 @@ load helper
 			[ $options != -b ] || holds old d/symlink~
 		done
 	done
-	# What is a link of SRC already is complete.
+	# A name that is a link to SRC already is complete.
 	rm -rf d
 	expect 0 -a -l -T s d
 	expect 0 -a -l -T s d

@@ -56,7 +56,7 @@ load mirror
 	mirrored
 }
 
-@test "what was removed for another type counts for --max-delete, and the message does not deny it" {
+@test "what was removed for another type counts for --max-delete, and the message says so" {
 	make_source
 	expect 0 --mirror s d
 	rm -r s/a

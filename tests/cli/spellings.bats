@@ -208,7 +208,7 @@ c" ]
 		[ "$(find backing -type f | wc -l)" = 5 ]'
 }
 
-@test "DST ignores case: a mirror of a file and a directory that are one entry keeps the one that it has" {
+@test "DST ignores case: if a file and a directory are one entry, a mirror keeps what it made first" {
 	mkdir -p s/b s2/B
 	echo x | tee s/b/in >s2/B/in
 	echo content | tee s/B >s2/b

@@ -89,7 +89,7 @@ def find_combinations(fcopy, scenario):
 
 
 def find_again(fcopy, scenario, patterns):
-    """Copies up to five times, until each pattern of the scenario matches: threads vary in who makes a call."""
+    """Copies up to five times, until each pattern of the scenario matches: which thread makes a call varies."""
     wanted = [p for p in patterns.all if p.split(" ")[0] == scenario]
     for _ in range(5):
         found, early = find_combinations(fcopy, scenario)
