@@ -120,15 +120,24 @@ map_tests() {
 	cat "${maps[@]}" >"$work/map" 2>/dev/null # but for those that are left out
 }
 
-# tests_of FILE LINE: the tests that execute this line (or the last one before it that is executed), each with its seconds. First
-# those that execute most lines of FILE in a second.
+# body_of FILE LINE: prints the line of the { of the function that it is in; or if it is in none, a later line.
+body_of() {
+	awk -v line="$2" 'NR <= line && /^[{}]/ { at = /^{/ ? NR : 0 } END { print at ? at : line + 1 }' "$at/$1"
+}
+
+# tests_of FILE LINE: the tests that execute this line, or the last one before it in the same function that is executed, each with its
+# seconds. First those that execute most lines of FILE in a second. If there is none, as of a table, all tests of FILE.
 tests_of() {
-	awk -v file="$1" -v line="$2" '
+	awk -v file="$1" -v line="$2" -v nearest="$(body_of "$1" "$2")" '
 		$1 != file { next }
 		{ lines[$4]++; took[$4] = $3 }
-		$2 <= line && $2 > nearest { nearest = $2; split("", hits) }
-		$2 == nearest { hits[$4] }
-		END { for (t in hits) print took[t] / lines[t], took[t], t }' "$work/map" |
+		$2 <= line && $2 > nearest { nearest = $2; found = 1; split("", hits) }
+		found && $2 == nearest { hits[$4] }
+		END {
+			if (!found)
+				for (t in lines) hits[t]
+			for (t in hits) print took[t] / lines[t], took[t], t
+		}' "$work/map" |
 		sort -g | awk '{ print $3, int($2 / 1e6) }'
 }
 
