@@ -73,7 +73,7 @@ all: $(PROGRAM) $(SHARED) ## the program, libfcopy.a and libfcopy.so; V=1 shows 
 BUILT = $(if $(findstring /,$(PROGRAM)),,./)$(PROGRAM)
 
 # What the program shares with the library, whose names are local.
-SHARES := $(patsubst %,$(BUILD)/src/%.o,copy/conflicts endpoints/classify io/libc io/proc io/words)
+SHARES := $(patsubst %,$(BUILD)/src/%.o,copy/conflicts endpoints/classify io/follow io/libc io/proc io/words)
 $(PROGRAM): $(CLI_OBJ) $(SHARES) $(LIB)
 	$(call step,LINK)
 	$(Q)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)

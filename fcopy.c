@@ -40,8 +40,8 @@
  *   part/     unfinished copies: private (a directory of one user), shared (names, locks), part
  *             (DST.fcopy-part), acquire, trust (whose is it?), journal, left (by kills), remove
  *   source/   reader (of directories), filter (--exclude, lists), pattern
- *   io/       io (reads, writes, memory), ring (io_uring), proc (/proc), system (kinds of file
- *             systems), words (of lines), hash, amount.h, libc (for musl)
+ *   io/       io (reads, writes, memory), ring (io_uring), proc (/proc), follow (symlinks), system
+ *             (kinds of file systems), words (of lines), hash, amount.h, libc (for musl)
  *   man/ dist/  manual pages; completions, pkg-config, JSON schema, packages
  *   tests/    check (real kernel), cmocka (faults), cli (the program), fuzz, long, kernels, tools
  *   bench/    benchmarks against other copiers, and their results

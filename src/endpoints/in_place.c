@@ -71,20 +71,8 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64
 	return 0;
 }
 
-/* A FIFO that was put in place of a file would wait for a reader: open a file with O_NONBLOCK. Only
- * one with a lease returns EAGAIN then (fcntl(2)). */
-static int open_existing(const struct place *p, int flags)
-{
-	int quick = S_ISREG(p->st.st_mode) ? O_NONBLOCK : 0, fd;
-	do {
-		fd = p->target >= 0 ? open(io_proc_path(p->target).text, flags | quick)
-				    : openat(p->dir, p->name, flags | quick | O_NOFOLLOW);
-	} while (fd < 0 && errno == EAGAIN && quick && !(quick = 0));
-	return fd;
-}
-
-/* Truncates it: only if it still is the file that the place is of. */
-static int open_truncated(const struct place *p, int flags)
+/* Truncates it, or waits for it: only if it still is the file that the place is of. */
+static int open_checked(const struct place *p, int flags)
 {
 	struct stat st;
 	int path = p->target >= 0 ? fcntl(p->target, F_DUPFD_CLOEXEC, 0)
@@ -92,13 +80,24 @@ static int open_truncated(const struct place *p, int flags)
 	if (path < 0)
 		return -1;
 	int fd = -1, err = ESTALE;
-	if (fstat(path, &st) == 0 && same_inode(&st, &p->st)) {
-		fd = open(io_proc_path(path).text, flags | O_TRUNC);
+	if (fstat(path, &st) == 0 && same_inode(&st, &p->st) &&
+	    S_ISREG(st.st_mode) == S_ISREG(p->st.st_mode)) {
+		fd = open(io_proc_path(path).text, flags);
 		err = errno;
 	}
 	close(path);
 	errno = err;
 	return fd;
+}
+
+/* A FIFO that was put in place of a file would wait for a reader: open a file with O_NONBLOCK. Only
+ * one with a lease returns EAGAIN then (fcntl(2)). */
+static int open_existing(const struct place *p, int flags)
+{
+	const int quick = S_ISREG(p->st.st_mode) ? O_NONBLOCK : 0;
+	const int fd = p->target >= 0 ? open(io_proc_path(p->target).text, flags | quick)
+				      : openat(p->dir, p->name, flags | quick | O_NOFOLLOW);
+	return fd < 0 && errno == EAGAIN && quick ? open_checked(p, flags) : fd;
 }
 
 static int in_place_busy(const char *path, struct fcopy_error *error)
@@ -134,7 +133,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 	/* Some object stores open an existing file for writing only if it is truncated. */
 	if (e->fd < 0 && (errno == EPERM || errno == EINVAL || errno == EOPNOTSUPP) &&
 	    S_ISREG(p->st.st_mode) && !storage_is_known(p->dir))
-		e->fd = open_truncated(p, flags);
+		e->fd = open_checked(p, flags | O_TRUNC);
 	if (e->fd < 0 && errno == EBUSY)
 		return in_place_busy(e->path, error);
 	if (e->fd < 0)

@@ -95,7 +95,7 @@ static int operand_look(struct operand *o)
 	else /* the root, which is its own directory */
 		p->exists = fstat(p->dir, &p->st) == 0;
 	if (r == 0 && p->symlink)
-		r = place_open_target(p, p->name, o->path, e);
+		r = place_open_target(p, o->path, e);
 	else if (r == 0 && place_is_directory(p)) {
 		p->target = openat(p->dir, p->name[0] ? p->name : "/", O_PLACE | O_DIRECTORY);
 		r = p->target < 0 ? error_call(e, "open", o->path, errno) : 0;

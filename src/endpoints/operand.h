@@ -39,8 +39,8 @@ bool place_leads_nowhere(const struct fcopy_error *);
 
 /* Looks the name up. */
 int place_stat(struct place *, const char *path, struct fcopy_error *);
-/* The place is a symlink, and `link` its name, or what it says: st becomes that of its target. */
-int place_open_target(struct place *, const char *link, const char *path, struct fcopy_error *);
+/* The place is a symlink: st becomes that of its target. */
+int place_open_target(struct place *, const char *path, struct fcopy_error *);
 /* It becomes `name` in the directory that is open as `dir`. */
 int place_enter(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
 /* It becomes that name, and `dir` must stay open until the place is closed. */

@@ -56,19 +56,26 @@ int place_stat(struct place *p, const char *path, struct fcopy_error *e)
 	return p->exists || errno == ENOENT ? 0 : error_look_up(e, "stat", path, errno);
 }
 
-int place_open_target(struct place *p, const char *link, const char *path, struct fcopy_error *e)
+/* fd: the target, or -errno. */
+static int place_set_target(struct place *p, int fd, const char *path, struct fcopy_error *e)
 {
 	p->flagged = false;
-	p->target = openat(p->dir, link, O_PLACE);
-	if (p->target < 0 && errno == ENOENT)
+	p->target = fd;
+	if (fd == -ENOENT)
 		return error_refuse_operand(e, path, ENOENT, "is a dangling symlink",
 					    FCOPY_ADVICE_REMOVE_LINK);
-	if (p->target < 0 && errno == ELOOP)
+	if (fd == -ELOOP)
 		return error_refuse_operand(e, path, ELOOP, "is a loop of symlinks",
 					    FCOPY_ADVICE_REMOVE_LOOP);
-	if (p->target < 0)
-		return error_call(e, "open", path, errno);
+	if (fd < 0)
+		return error_call(e, "open", path, -fd);
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
+}
+
+int place_open_target(struct place *p, const char *path, struct fcopy_error *e)
+{
+	const int fd = openat(p->dir, p->name, O_PLACE);
+	return place_set_target(p, fd < 0 ? -errno : fd, path, e);
 }
 
 /* Old container runtimes answer faccessat2(2), which glibc calls, with EPERM and not with ENOSYS:
@@ -162,44 +169,37 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 
 int place_follow(struct place *p, const char *path, struct fcopy_error *e)
 {
-	int r = p->symlink && p->target < 0 ? place_open_target(p, p->name, path, e) : 0;
+	int r = p->symlink && p->target < 0 ? place_open_target(p, path, e) : 0;
 	if (r == 0 && place_is_directory(p))
 		r = error_refuse_operand(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
 	return r == 0 && p->symlink && S_ISREG(p->st.st_mode) ? place_follow_symlink(p, path, e)
 							      : r;
 }
 
-/* A symlink of another user could lead to any file that he cannot write. It is followed
- * only to a file of his in a directory of his. */
-static int place_check_link(const struct place *p, const struct stat *link, const char *path,
+/* A symlink that another user has made or moved could lead to any file that he cannot write. It is
+ * followed only to a file of his in a directory of his. */
+static int place_check_user(const struct place *p, uid_t user, const char *path,
 			    struct fcopy_error *e)
 {
 	struct stat dir;
-	if (!io_is_foreign(link))
-		return 0;
-	if (S_ISREG(p->st.st_mode) && p->st.st_uid == link->st_uid && fstat(p->dir, &dir) == 0 &&
-	    dir.st_uid == link->st_uid)
+	if (user == 0 || (S_ISREG(p->st.st_mode) && p->st.st_uid == user &&
+			  fstat(p->dir, &dir) == 0 && dir.st_uid == user))
 		return 0;
 	return error_refuse(e, path, EPERM,
-			    "is a symlink of another user; its target, or the directory of the "
-			    "target, is not that user's",
+			    "is a symlink of another user, or can be moved by one; its target, or "
+			    "the directory of the target, is not that user's",
 			    FCOPY_ADVICE_NONE);
 }
 
 int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)
 {
-	char text[PATH_MAX];
-	struct stat link = {0};
-	const bool followed = p->symlink;
-	int r = followed ? io_read_link(p->dir, p->name, text, &link) : 0;
-	if (r < 0)
-		return error_call(e, "readlink", path, -r);
-	r = followed ? place_open_target(p, text, path, e) : 0;
+	uid_t user = 0;
+	int r = p->symlink
+		    ? place_set_target(p, io_open_link(p->dir, p->name, O_PATH, &user), path, e)
+		    : 0;
 	if (r == 0)
 		r = place_follow(p, path, e);
-	if (r == 0 && followed)
-		r = place_check_link(p, &link, path, e);
-	return r;
+	return r == 0 ? place_check_user(p, user, path, e) : r;
 }
 
 int place_accept(struct place *p, bool follow, const char *path, struct fcopy_error *e)

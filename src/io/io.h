@@ -240,6 +240,16 @@ void io_free(void *p, size_t n);
  * very symlink: its owner can exchange the name at any moment, so no other call may look the name
  * up again. Returns 0 or -errno; EINVAL, ENOENT: it is no symlink. */
 int io_read_link(int dir, const char *name, char text[PATH_MAX], struct stat *st);
+/* follow.c: opens the name in `dir`, and follows symlinks as the kernel does, but one name at a
+ * time: `see` gets each one, and the directory that has it, and returns whether it is followed. The
+ * flags are those of open(2). Returns a descriptor; -EPERM: one was not; or another -errno. */
+typedef bool io_link(void *arg, int dir, const struct stat *link);
+int io_walk(int dir, const char *name, int flags, io_link *see, void *arg);
+/* The same. *user: who, other than root and this user, made the first such symlink on the way, or
+ * can have moved it where it is: he decides what it leads to. 0: nobody. Without O_PATH, nothing is
+ * opened or created then. */
+#define IO_ANY_USER ((uid_t)-1) /* whoever can write to a directory of several users */
+int io_open_link(int dir, const char *name, int flags, uid_t *user);
 
 /* Reads a file of /proc or /sys as a string, whose last bytes are lost if there are `size` or more.
  * Returns false, and an empty string, if it cannot be read. */

@@ -2,7 +2,6 @@
  * The files that the program writes beside the copy: of --json, --log-file and others.
  */
 #include "io/io.h"
-#include "part/private.h"
 #include "patient.h"
 #include "show.h"
 #include "sink.h"
@@ -37,32 +36,26 @@ static int output_find(struct output *o)
 /* Opens what the symlink says. */
 static int output_follow(const struct output *o, int flags, const char **reason)
 {
-	char text[PATH_MAX];
-	struct stat st;
-	const int r = io_read_link(o->dir, output_name(o), text, &st);
-	if (r < 0)
-		return r;
-	if (io_is_foreign(&st)) {
-		*reason = "is a symlink of another user";
-		return -EPERM;
-	}
-	int fd = openat(o->dir, text, flags, 0666);
-	if (fd < 0)
-		return -errno;
+	uid_t user;
+	const int fd = io_open_link(o->dir, output_name(o), flags, &user);
+	if (user != 0)
+		*reason = "is a symlink of another user, or can be moved by one";
 	return fd;
 }
 
+/* A FIFO would wait until another user opens it. */
 static int output_open_name(const struct output *o, int flags, const char **reason)
 {
 	struct stat st;
-	const bool shared = fstat(o->dir, &st) < 0 || private_is_shared(&st);
-	/* Nobody else can exchange a name in /dev or /proc/self/fd. */
-	int fd = openat(o->dir, output_name(o), flags | (shared ? O_NOFOLLOW : 0), 0666);
-	if (fd < 0 && shared && errno == ELOOP)
-		return output_follow(o, flags, reason);
-	if (fd < 0)
-		return -errno;
-	return fd;
+	if (fstatat(o->dir, output_name(o), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISFIFO(st.st_mode) && io_is_foreign(&st)) {
+		*reason = "is a FIFO of another user";
+		return -EPERM;
+	}
+	const int fd = openat(o->dir, output_name(o), flags | O_NOFOLLOW, 0666);
+	if (fd >= 0)
+		return fd;
+	return errno == ELOOP ? output_follow(o, flags, reason) : -errno;
 }
 
 /* stdio keeps no errno, and musl no bytes that could not be written. */

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEARCHED  20000 /* names of each directory of SRC that searches look at */
-#define LINKS_MAX 40    /* in one path: path_resolution(7) */
+#define SEARCHED 20000 /* names of each directory of SRC that searches look at */
 
 const struct name_list *namesakes_list(struct directory *d)
 {
@@ -306,59 +305,33 @@ struct stat namesakes_key_of_target(const struct entry *e)
 	return key;
 }
 
-/* Adds the symlink, and returns whether it stays: this run has not made it, unless it was the same
- * before. */
-static bool namesakes_note_followed(struct tree *t, const struct stat *st)
-{
-	struct inodes *set = t->claims.set;
-	if (inodes_add(&set[SET_FOLLOWED], st) < 0)
-		tree_stop(t, ENOMEM);
-	return !inodes_has(&set[SET_REPLACED], st) &&
-	       (!inodes_has(&set[SET_MADE], st) || inodes_has(&set[SET_KEPT], st));
-}
+struct following {
+	struct tree *tree;
+	bool stays;
+};
 
-/* Follows a path by one name at a time, as the kernel does. */
-static bool namesakes_note_way(struct tree *t, int dir, const char *name)
+/* Adds the symlink; it stays if this run has not made it, unless it was the same before. */
+static bool namesakes_note_followed(void *following, int dir, const struct stat *st)
 {
-	char path[2 * PATH_MAX], next[NAME_MAX + 1], left[3 * PATH_MAX];
-	bool stays = true;
-	int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "%s", name);
-	for (int links = 0; at >= 0 && links < LINKS_MAX;) {
-		const char *start = path + strspn(path, "/"), *rest = start + strcspn(start, "/");
-		struct stat st;
-		int from;
-		snprintf(next, sizeof(next), "%.*s", (int)(rest - start), start);
-		if (!next[0])
-			break;
-		if (io_read_link(at, next, left, &st) == 0) {
-			stays &= namesakes_note_followed(t, &st);
-			links++;
-			from = left[0] == '/' ? open("/", O_PATH | O_CLOEXEC) : at;
-		} else {
-			from = openat(at, next, O_PATH | O_DIRECTORY | O_CLOEXEC);
-			left[0] = '\0';
-		}
-		if (from != at)
-			close(at);
-		at = from;
-		strcat(left, rest);
-		if (strlen(left) >= sizeof(path))
-			break;
-		strcpy(path, left);
-	}
-	io_close(at);
-	return stays;
+	struct following *f = following;
+	struct inodes *set = f->tree->claims.set;
+	(void)dir;
+	if (inodes_add(&set[SET_FOLLOWED], st) < 0)
+		tree_stop(f->tree, ENOMEM);
+	f->stays &= !inodes_has(&set[SET_REPLACED], st) &&
+		    (!inodes_has(&set[SET_MADE], st) || inodes_has(&set[SET_KEPT], st));
+	return true;
 }
 
 bool namesakes_follow(struct tree *t, const struct entry *e, const struct stat *st)
 {
+	struct following f = {.tree = t, .stays = true};
 	struct stat now;
 	if (S_ISLNK(st->st_mode)) /* a comparison does not follow it */
 		return true;
 	pthread_mutex_lock(&t->claims.lock);
-	const bool stays = namesakes_note_way(t, e->dir->dst, e->as) &&
-			   fstatat(e->dir->dst, e->as, &now, 0) == 0 && same_inode(&now, st);
+	io_close(io_walk(e->dir->dst, e->as, O_PATH, namesakes_note_followed, &f));
+	f.stays &= fstatat(e->dir->dst, e->as, &now, 0) == 0 && same_inode(&now, st);
 	pthread_mutex_unlock(&t->claims.lock);
-	return stays;
+	return f.stays;
 }

@@ -166,14 +166,12 @@ int directory_open(const struct tree *t, int parent, const char *name)
 
 int directory_follow(int parent, const char *name, int flags)
 {
-	char text[PATH_MAX];
-	struct stat st;
-	const int r = io_read_link(parent, name, text, &st);
-	if (r < 0 || io_is_foreign(&st))
-		return r < 0 ? -ENOTDIR : -EPERM;
-	const int fd = openat(parent, text, flags | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-	/* cppcheck-suppress resourceLeak ; the caller closes it */
-	return fd < 0 ? -errno : fd;
+	uid_t user;
+	const int fd = io_open_link(parent, name, flags | O_DIRECTORY | O_NONBLOCK, &user);
+	if (user == 0)
+		return fd;
+	io_close(fd); /* of O_PATH */
+	return -EPERM;
 }
 
 int directory_open_old(const struct tree *t, int parent, const char *name)

@@ -59,7 +59,10 @@ exchanges() {
 	mentions "dst/a/b/f: is below a symlink of another user, which --parents does not follow"
 	holds old root/b/f
 	rm dst/a
-	ln -s ../root dst/a
+	ln -s ../root dst/a # the other user can move it
+	expect 1 -p --parents a/b/f dst
+	mentions "dst/a/b/f: is below a symlink of another user, which --parents does not follow"
+	chown 0 dst
 	expect 0 -p --parents a/b/f dst
 	holds new root/b/f
 	has_mode 700 root
@@ -136,7 +139,7 @@ named_by_another() {
 
 @test "--log-file and --json: a symlink of another user is refused, those of root and the caller are followed" {
 	need_root "to own files as another user"
-	local o
+	local o reason
 	mkdir his
 	chown 65534 his
 	echo f >f
@@ -144,17 +147,34 @@ named_by_another() {
 	$NOBODY ln -s ../mine his/report
 	for o in --log-file --json; do
 		expect 1 $o=his/report f g
-		[ "$stderr" = "fcopy: his/report: open: is a symlink of another user" ] || { echo "$stderr"; return 1; }
+		reason="open: is a symlink of another user, or can be moved by one"
+		[ "$stderr" = "fcopy: his/report: $reason" ] || { echo "$stderr"; return 1; }
 		absent g
 		holds old mine
+		ln -sf his/report way
+		expect 1 $o=way f g
+		[ "$stderr" = "fcopy: way: $reason" ]
+		$NOBODY ln -sf ../new his/report
+		expect 1 $o=his/report f g
+		absent new
+		$NOBODY ln -sf ../mine his/report
 	done
-	rm his/report
-	ln -s ../mine his/report
+	rm his/report way
+	ln -s ../mine his/report # the other user can move it
+	expect 1 --log-file=his/report f g
+	chown 0 his
 	expect 0 --log-file=his/report f g
 	[ "$(head -n 1 mine)" = old ]
 	[ "$(wc -l <mine)" -gt 1 ]
 	expect 0 --json=his/report f g
 	[ "$(head -c 1 mine)" = "{" ]
+	expect 0 --json=/dev/stdout f g
+	[ "${output:0:1}" = "{" ]
+	chown 65534 his
+	$NOBODY mkfifo his/fifo
+	run --separate-stderr timeout 20 "$FCOPY" --json=his/fifo f g
+	demand 1
+	says "fcopy: his/fifo: open: is a FIFO of another user"
 }
 
 # While the copy reads s/x/a/…/leaf, x is closed for want of descriptors, and x and x/a are moved away.
@@ -219,14 +239,15 @@ named_by_another() {
 	ln -s ../../outside/root dst/d/root
 	ln -s file dst/d/own
 	chown -h 65534 dst/d dst/d/out dst/d/own dst/d/file
-	expect 1 -r -T src dst
-	mentions "dst/d/out: is a symlink of another user; its target, or the directory of the target, is not that user's"
+	expect 1 --keep-going -r -T src dst
+	mentions "dst/d/out: is a symlink of another user, or can be moved by one; its target, or the directory of the target, is not that user's"
+	mentions "dst/d/root: is a symlink of another user, or can be moved by one"
 	holds old outside/out
-	holds new outside/root
+	holds old outside/root
 	holds new dst/d/file
 	# A file that is copied into the directory, and one that is named.
 	expect 1 src/d/out dst/d
-	mentions "dst/d/out: is a symlink of another user; its target, or the directory of the target, is not that user's"
+	mentions "dst/d/out: is a symlink of another user, or can be moved by one; its target, or the directory of the target, is not that user's"
 	expect 1 --inplace src/d/out dst/d/
 	holds old outside/out
 	expect 0 src/d/own dst/d
@@ -241,11 +262,63 @@ named_by_another() {
 	ln -s /proc/$BASHPID/fd/$fd dst/d/root
 	chown -h 65534 dst/d/root
 	expect 1 --inplace src/d/root dst/d
-	mentions "dst/d/root: is a symlink of another user; its target, or the directory of the target, is not that user's"
+	mentions "dst/d/root: is a symlink of another user, or can be moved by one; its target, or the directory of the target, is not that user's"
 	expect 1 -rT --inplace src dst
 	mentions "dst/d/root: is a symlink of another user"
 	[ "$(cat <&"$fd")" = kept ]
 	exec {fd}>&-
+}
+
+@test "a symlink that another user can have moved, or that leads through one of his, is not written through" {
+	need_root "to own files as another user"
+	local way
+	mkdir -m 700 secret
+	for way in -aT -rT '-aT --inplace' '-rT --update=changed' '-aT --attributes-only'; do
+		rm -rf src dst
+		mkdir src dst
+		echo orig >secret/f
+		chmod 600 secret/f
+		echo f >src/f
+		echo evil >src/g
+		ln -s f src/link
+		chown 65534 dst
+		expect 0 -aT src dst
+		chown 65534 dst
+		# That of root, which was copied, leads to one of his.
+		$NOBODY sh -c 'cd dst && mv -f link g && rm -f f && ln -s ../secret/f f'
+		# shellcheck disable=SC2086 # words
+		expect 1 --keep-going $way src dst
+		mentions "dst/g: is a symlink"
+		holds orig secret/f
+		has_mode 600 secret/f
+		rm -rf src/link dst
+		mkdir -p dst/his
+		chown 65534 dst/his
+		ln -s his/there dst/g
+		$NOBODY ln -s ../../secret/f dst/his/there
+		# shellcheck disable=SC2086
+		expect 1 --keep-going $way src dst
+		mentions "dst/g: is a symlink"
+		holds orig secret/f
+	done
+	# A directory that all can write to: not if it is sticky.
+	mkdir -p dst/all
+	ln -s ../own dst/all/f
+	echo old >dst/own
+	chmod 777 dst/all
+	expect 1 src/f dst/all
+	mentions "dst/all/f: is a symlink of another user, or can be moved by one"
+	chmod 1777 dst/all
+	expect 0 src/f dst/all
+	holds f dst/own
+	chgrp 12345 dst/all
+	chmod 775 dst/all
+	expect 1 src/f dst/all/
+	expect 1 -rT src dst/all
+	mentions "dst/all/f: is a symlink of another user, or can be moved by one"
+	holds f dst/own
+	chgrp 0 dst/all
+	expect 0 -rT src dst/all
 }
 
 @test "a merge into a directory that others can write to leaves no private directory in it" {

@@ -109,7 +109,7 @@ overlaid() {
 	done
 }
 
-@test "a symlink of another user is not followed, one of root is" {
+@test "a symlink of another user, or in a directory of one, is not followed; one of root is" {
 	need_root "to have another user's symlink"
 	make_overlay
 	chown 65534 d
@@ -124,9 +124,23 @@ overlaid() {
 	mkdir lib
 	expect 1 -rT lib --keep-directory-symlink d/lib
 	mentions "is a symlink of another user"
-	chown -h 0 d/lib
+	chown -h 0 d/lib # which nobody could have moved there
+	expect 1 -rT --keep-directory-symlink s d
+	mentions "is a symlink of another user"
+	holds old d/usr/lib/a
+	chown 0 d
 	expect 0 -rT --keep-directory-symlink s d
 	overlaid
+	# The symlink of root leads through one of another user.
+	mkdir -p theirs
+	mv d/usr/lib theirs/lib
+	chown 65534 theirs
+	$NOBODY ln -s lib theirs/there
+	ln -sfn ../theirs/there d/lib
+	echo old | tee theirs/lib/a >theirs/lib/b
+	expect 1 -rT --keep-directory-symlink s d
+	mentions "is a symlink of another user"
+	holds old theirs/lib/a
 }
 
 @test "no entry replaces a symlink in DST that another one was written through" {
