@@ -128,6 +128,7 @@ static int decide_copy(const struct copy *c, const struct operand *from, const s
 	struct facts f = {.looked = true, .old = p->st};
 	f.exists = dst->kind != OPERAND_STREAM && p->exists && !c->options->scratch &&
 		   (dst->kind != OPERAND_FAILED || place_leads_nowhere(&dst->error) ||
+		    c->options->no_clobber ||
 		    (dst->error.err == EISDIR && dst->error.advice == FCOPY_ADVICE_NONE));
 	f.old_output = f.exists ? same_output(c->options, &f.old) : NULL;
 	f.src = same_file(src, &f.old) ? f.old : (struct stat){0};

@@ -216,6 +216,17 @@ static bool chunk_parse_entry(struct words *w, struct line *e)
 	return !w->wrong;
 }
 
+/* Does the path stay in the operand? */
+static bool is_below(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += at > path;
+		if (strncmp(at, "..", 2) == 0 && (!at[2] || at[2] == '/'))
+			return false;
+	}
+	return path[0] && path[0] != '/';
+}
+
 static bool chunk_parse_line(char *line, const char *end, struct line *e, const char **dir)
 {
 	struct words w = {.at = line, .end = end};
@@ -223,15 +234,15 @@ static bool chunk_parse_line(char *line, const char *end, struct line *e, const 
 	*e = (struct line){.kind = kind[0], .dir = *dir};
 	if (strcmp(kind, "in") == 0) {
 		*dir = list_name(&w, line);
-		return !w.wrong;
+		return !w.wrong && is_below(*dir);
 	}
 	if (strcmp(kind, "link") == 0)
 		e->from = list_name(&w, line);
 	else if (!kind[0] || kind[1] || !strchr("edr", kind[0]) || !chunk_parse_entry(&w, e))
 		return false;
 	const char *name = e->entry.name = list_name(&w, line);
-	return !w.wrong && *dir && !strchr(name, '/') && !name_is_dot(name) &&
-	       strlen(name) < PATH_MAX;
+	return !w.wrong && *dir && (!e->from || is_below(e->from)) && !strchr(name, '/') &&
+	       !name_is_dot(name) && strlen(name) < PATH_MAX;
 }
 
 /* The hash of the last line shows that everything before it is there. Returns its offset, or 0. */

@@ -15,6 +15,21 @@ load helper
 	holds old b
 }
 
+@test "-n: a symlink of another user is left, too, exit 0" {
+	need_root "to own a directory as another user"
+	mkdir his
+	echo new >f
+	echo old >mine
+	chown 65534 his
+	ln -s ../mine his/f
+	chown -h 65534 his/f
+	expect 1 f his
+	expect 0 -n f his
+	expect 0 -n f his/f
+	expect 0 -nr f his
+	holds old mine
+}
+
 @test "-n: of two at once exactly one makes the file, and it is whole" {
 	random a 3000000
 	random b 3000000

@@ -239,6 +239,8 @@ for path in sys.argv[2:]:
         lines = f.read().splitlines(True)[:-1]
     text = {"null": b"".join(lines)[:-1] + b"\0\n", "kind": b"x" + b"".join(lines)[1:], "field": b"".join(lines).replace(b" ", b" z ", 3),
             "escape": b"".join(lines)[:-2] + b"\\9\n", "empty": b"".join(lines)[:-2] + b"\\000\n",
+            "in": b"in ../b\n" + b"".join(lines[1:]), "root": b"in /\n" + b"".join(lines[1:]),
+            "from": b"".join(lines[:-1]) + b"link a/../../b c\n", "absolute": b"".join(lines[:-1]) + b"link /b c\n",
             "parent": b"".join(lines[:-1]) + lines[-1].rsplit(b" ", 1)[0] + b" ..\n"}.get(sys.argv[1], b"".join(lines))
     total = 0xcbf29ce484222325
     for byte in text:
@@ -255,7 +257,7 @@ PYTHON
 	local how i
 	mkdir src
 	for ((i = 0; i < 600; i++)); do echo $i >src/$i; done
-	for how in nothing cut short sum null kind field escape empty parent; do
+	for how in nothing cut short sum null kind field escape empty parent in root from absolute; do
 		rm -rf dst dst.*
 		apart 0 -r --shard=0/2 src dst
 		damage_list $how
