@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { LITERAL, ANY, BRACKETS, NOTHING, END };
+enum kind { LITERAL, ANY, BRACKETS, END };
 
 struct token {
 	uint8_t stars; /* before it; 2: two or more, which match slashes, too */
@@ -126,8 +126,8 @@ static char *pattern_add_token(struct pattern *p, struct token *t, char *text, u
 		return text + (end - text) + 1;
 	}
 	if (*text == '\\') {
-		t->kind = text[1] ? LITERAL : NOTHING;
-		t->character = (uint8_t)text[1];
+		t->kind = LITERAL;
+		t->character = (uint8_t)text[1]; /* at the end NUL, which no name has */
 		return text + (text[1] ? 2 : 1);
 	}
 	t->kind = *text == '?' ? ANY : LITERAL;

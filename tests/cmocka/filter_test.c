@@ -119,10 +119,10 @@ static void brackets(void **state)
 	    {"x[a*", "x[abc", true},      {"[\\]]", "]", true},         {"[!\\]]", "]", false},
 	    {"[!\\]]", "x", true},        {"[a\\-c]", "b", false},      {"[a\\-c]", "-", true},
 	    {"[\\a-c]", "b", true},       {"[a-\\c]", "b", true},       {"[\\!a]", "!", true},
-	    {"[\\^a]", "b", false},       {"[\\\\]", "\\", true},       {"[!\\]a]", "a", false},
-	    {"[!\\]]", "/", false},       {"[]\\x]", "]", true},        {"[]\\x]", "x", true},
-	    {"[\\a!b]", "b", true},       {"[\\a!b]", "!", true},       {"[\\a^]", "c", false},
-	    {"[!\\a!b]", "!", false},
+	    {"?\\", "a", false},          {"?\\", "a\\", false},        {"[\\^a]", "b", false},
+	    {"[\\\\]", "\\", true},       {"[!\\]a]", "a", false},      {"[!\\]]", "/", false},
+	    {"[]\\x]", "]", true},        {"[]\\x]", "x", true},        {"[\\a!b]", "b", true},
+	    {"[\\a!b]", "!", true},       {"[\\a^]", "c", false},       {"[!\\a!b]", "!", false},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
