@@ -131,7 +131,7 @@ static bool decide_skip(struct question *q)
 	if (q->f->made)
 		return decide_as(q, ACT_RIVAL);
 	return q->o->update == FCOPY_UPDATE_NONE_FAIL
-		   ? decide_refuse(q, EEXIST, "exists, and is not replaced")
+		   ? decide_refuse(q, EEXIST, DECIDE_STAYS)
 		   : decide_as(q, ACT_SKIP);
 }
 

@@ -172,6 +172,7 @@ const struct stat *decide_compared(const struct ground *, const struct facts *,
 				   const struct fcopy_tree_options *);
 
 #define DECIDE_SOURCE      "is another SRC: nothing in it is changed"
+#define DECIDE_STAYS       "exists, and is not replaced"
 #define DECIDE_NEEDS_FORCE "exists, and is not replaced without -f"
 
 #endif

@@ -104,6 +104,18 @@ static bool mirror_make_marker(struct tree *t, const struct operand *o, int dst,
 	return true;
 }
 
+struct mirror mirror_look(int dir)
+{
+	const struct fcopy_tree_options looks = {.dry_run = true};
+	struct mirror m = {.fd = -1};
+	struct journal_fact here;
+	private_here(dir, &here);
+	m.marker = mirror_read_marker(&m, dir, here.boot, &looks);
+	io_close(m.fd);
+	m.fd = -1;
+	return m;
+}
+
 bool mirror_marks(const struct tree *t)
 {
 	return t->options->update == FCOPY_UPDATE_CHANGED && !t->options->copy.resume &&

@@ -131,8 +131,10 @@ static int root_open(struct building *r)
 		return result;
 	if (!place->exists) {
 		r->dst = -1;
-		if (r->tree->options->dry_run)
-			return 0;
+		if (r->tree->options->dry_run) {
+			const int err = place_access(place, ".", W_OK | X_OK);
+			return err ? root_fail(r, "mkdir", err) : 0;
+		}
 		result = root_check_part(r);
 		if (result == 0)
 			result = root_check_parent(r);

@@ -99,6 +99,14 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 	return t->root.committed ? 0 : -EIO;
 }
 
+/* Options that say what becomes of an entry: a stream is none. */
+static bool needs_file(const struct fcopy_tree_options *o)
+{
+	return o->link || o->symbolic_link || o->backup || o->confirm || o->parents ||
+	       o->attributes_only || o->remove_destination || o->update == FCOPY_UPDATE_OLDER ||
+	       o->update == FCOPY_UPDATE_CHANGED;
+}
+
 /* A stream, or a device whose bytes are wanted. Only one SRC, or DST, can be one. */
 int single_copy_stream(struct tree *t, const struct operand *src)
 {
@@ -107,12 +115,13 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	struct operand dst;
 	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
 		o.threads = 0; /* of the tree */
-	if (t->options->link || t->options->symbolic_link || t->options->backup ||
-	    t->options->confirm || t->options->parents)
+	if (needs_file(t->options))
 		return tree_refuse(
 		    t, src->kind == OPERAND_FILE ? t->operands->dst.path : src->path, EINVAL,
-		    "is a stream or a device: -b, -i, -l, -s and --parents need a file",
+		    "is a stream or a device: -b, -i, -l, -s, -u, --parents, --attributes-only and "
+		    "--remove-destination need a file",
 		    FCOPY_ADVICE_USAGE);
+	o.no_clobber |= t->options->update != FCOPY_UPDATE_ALL;
 	if (t->options->dry_run)
 		return tree_refuse(t, src->path, EINVAL,
 				   "--dry-run knows only files and directories",
@@ -130,13 +139,16 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		strcpy(t->report->dst, one.dst);
 	if (one.part_kept && !part_make_path(t->report->part, one.dst))
 		t->report->part[0] = '\0';
-	t->root.committed = r == 0 && (!t->share.by || one.committed);
+	const bool stays = one.skipped && t->options->update == FCOPY_UPDATE_NONE_FAIL;
+	t->root.committed = r == 0 && !stays && (!t->share.by || one.committed);
 	t->root.in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
 	struct outcome outcome = {.type = one.type};
 	outcome_take(&outcome, &one, r == 0);
 	if (one.skipped)
 		outcome.action = FCOPY_ACTION_SKIPPED;
+	if (stays)
+		return tree_refuse(t, one.dst, EEXIST, DECIDE_STAYS, FCOPY_ADVICE_NONE);
 	if (r < 0)
 		report_operand(t, &one.error);
 	else

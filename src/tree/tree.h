@@ -295,6 +295,12 @@ static inline bool mirror_doubts(const struct mirror *m)
 	return m->marker >= MARKER_DOUBTED;
 }
 
+/* May the blocks of this file, which was there, be lost? */
+static inline bool mirror_doubts_file(const struct mirror *m, const struct stat *st)
+{
+	return mirror_doubts(m) && st->st_ctim.tv_sec >= m->since;
+}
+
 /* What a failure, or a change of SRC, says of all that was copied, not only of one entry. */
 enum doubt {
 	DOUBT_NONE,
@@ -439,6 +445,7 @@ struct tree {
 	struct links *links; /* NULL: hard links become files of their own */
 	struct claims claims;
 	struct mirror mirror;
+	struct mirror linked; /* of options.link_dest: what its marker says; no marker is open */
 	struct pool pool;
 	struct thread_times times;
 	struct opened opened;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
+#include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/replace.h"
 #include "entry.h"
@@ -64,9 +65,8 @@ static int update_reopen(int path)
 static bool update_has_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st,
 			     int dst, const struct stat *old)
 {
-	const struct mirror *m = &w->tree->mirror;
 	const bool timed = equal_times(&w->tree->known.equal, dst, st, old);
-	const bool doubted = mirror_doubts(m) && old->st_ctim.tv_sec >= m->since;
+	const bool doubted = mirror_doubts_file(&w->tree->mirror, old);
 	if (!w->tree->options->checksum && !doubted)
 		return timed;
 	if (!w->tree->options->checksum && !timed)
@@ -290,6 +290,8 @@ int link_dest_open(struct tree *t, int dst, const char *name, int *fd)
 	if (st.st_dev == other.st_dev) {
 		if (name && t->operands->dst.kind == OPERAND_INTO)
 			link_dest_enter_name(t, name, fd);
+		if (*fd >= 0)
+			t->linked = mirror_look(*fd);
 		return 0;
 	}
 	close(*fd);
@@ -305,6 +307,19 @@ int link_dest_enter(const struct directory *parent, const char *name)
 	return parent->link < 0 ? -1 : openat(parent->link, name, flags);
 }
 
+/* Its size and times are those of SRC. --verify: no copy is made that could be verified later. */
+static bool link_dest_has_bytes(const struct worker *w, int fd, int found, const struct stat *old)
+{
+	const struct tree *t = w->tree;
+	if (!t->options->checksum && !t->options->copy.verify &&
+	    !mirror_doubts_file(&t->mirror, old) && !mirror_doubts_file(&t->linked, old))
+		return true;
+	const int again = update_reopen(found);
+	const bool equal = again >= 0 && update_compare(w, fd, again) == 1;
+	io_close(again);
+	return equal;
+}
+
 int link_dest_find(const struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
@@ -316,7 +331,8 @@ int link_dest_find(const struct worker *w, const struct entry *e, int fd, const 
 	    !same_output(&w->tree->options->copy, &old) && equal_times(equal, found, st, &old) &&
 	    equal_attributes(
 		equal, fd, st, found, &old,
-		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)))
+		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)) &&
+	    link_dest_has_bytes(w, fd, found, &old))
 		return found;
 	close(found);
 	return -1;

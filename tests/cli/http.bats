@@ -265,7 +265,7 @@ load http
 	echo old >b
 	for o in -b -i -l -s; do
 		expect 2 $o http-listen:0 b
-		says "fcopy: http-listen:0: is a stream or a device: -b, -i, -l, -s and --parents need a file"
+		says "fcopy: http-listen:0: is a stream or a device: -b, -i, -l, -s, -u, --parents, --attributes-only and --remove-destination need a file"
 		expect 2 $o a http-listen:0
 	done
 	expect 2 --preserve=mode http-listen:0 b

@@ -33,6 +33,42 @@ load mirror
 	holds X d/top
 }
 
+@test "--link-dest: an earlier copy of equal size and time is compared with --checksum, --verify, and after a power cut" {
+	local clone options
+	make_source
+	expect 0 --mirror s old
+	printf 'X\n' >old/top
+	touch -r s/top old/top
+	for clone in "" --reflink=auto; do
+		for options in "--mirror --checksum" "-aT --verify" "-aT --update=changed --checksum"; do
+			rm -rf d
+			# shellcheck disable=SC2086 # words
+			expect 0 $options $clone --link-dest=old s d
+			holds 3 d/top
+			[ -n "$clone" ] || [ d/a/b/y -ef old/a/b/y ]
+		done
+	done
+	rm -rf d
+	expect 0 --mirror --link-dest=old s d
+	holds X d/top
+	expect 0 --mirror --checksum --dry-run --link-dest=old s d
+	[ "$output" = "would copy s/top -> d/top" ]
+	expect 0 --mirror --checksum --link-dest=old s d
+	holds 3 d/top
+	holds X old/top
+	# A mirror of another boot to the earlier copy was not finished, or one to DST.
+	for how in old d; do
+		rm -rf d
+		expect 0 --mirror --link-dest=old s d
+		echo 00000000-0000-0000-0000-000000000000 >$how/.fcopy-mirror
+		touch -d '1 minute ago' $how/.fcopy-mirror
+		[ $how = d ] || rm -rf d
+		expect 0 --mirror --link-dest=old s d
+		holds 3 d/top
+		rm -f old/.fcopy-mirror
+	done
+}
+
 @test "what a killed mirror wrote is flushed before its marker is removed, even if nothing differs" {
 	need_strace
 	make_source

@@ -30,6 +30,35 @@ load helper
 	holds old mine
 }
 
+@test "--update of a stream or a device: none and none-fail leave DST, the others are refused" {
+	local option src
+	mkfifo fifo
+	for src in - fd:0 /dev/stdin /dev/null http-listen:0; do
+		printf old >d
+		expect 0 --update=none $src d <<<new
+		expect 1 --update=none-fail $src d <<<new
+		says "fcopy: d: exists, and is not replaced"
+		for option in -u --update=changed --attributes-only --remove-destination; do
+			expect 2 $option $src d <<<new
+			mentions "is a stream or a device: -b, -i, -l, -s, -u, --parents, --attributes-only and --remove-destination need a file"
+		done
+		expect 0 --json --update=none $src d <<<new
+		[[ $output == *'"skipped": 1,'* ]]
+		[ "$(cat d)" = old ]
+	done
+	expect 0 --update=none - new <<<new
+	holds new new
+	ln -s d link
+	expect 2 --remove-destination - link <<<new
+	[ "$(cat d)" = old ]
+	mkdir dir
+	echo old >dir/null
+	expect 0 --update=none d /dev/null dir
+	holds old dir/null
+	expect 2 --attributes-only d -
+	[ -z "$output" ]
+}
+
 @test "-n: of two at once exactly one makes the file, and it is whole" {
 	random a 3000000
 	random b 3000000

@@ -31,6 +31,20 @@ mirrored() {
 	as_nobody 0 --mirror s d
 }
 
+@test "a new tree in a directory that may not be written to: the dry run fails as the run does" {
+	local options
+	shared
+	as_owner mkdir -m 555 ro
+	as_owner mkdir s
+	for options in -r -aT --mirror; do
+		# shellcheck disable=SC2086 # words
+		as_nobody 1 $options s ro/new
+		# shellcheck disable=SC2086
+		as_nobody 1 --dry-run $options s ro/new
+		mentions "Permission denied"
+	done
+}
+
 @test "a mirror changes, adds, links and removes names in its owner's read-only directories" {
 	shared
 	mirrored
