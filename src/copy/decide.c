@@ -130,9 +130,8 @@ static bool decide_skip(struct question *q)
 {
 	if (q->f->made)
 		return decide_as(q, ACT_RIVAL);
-	return q->o->update == FCOPY_UPDATE_NONE_FAIL
-		   ? decide_refuse(q, EEXIST, DECIDE_STAYS)
-		   : decide_as(q, ACT_SKIP);
+	return q->o->update == FCOPY_UPDATE_NONE_FAIL ? decide_refuse(q, EEXIST, DECIDE_STAYS)
+						      : decide_as(q, ACT_SKIP);
 }
 
 static bool is_skipped(const struct facts *f, const struct fcopy_tree_options *o)

@@ -75,6 +75,7 @@ static int place_set_target(struct place *p, int fd, const char *path, struct fc
 int place_open_target(struct place *p, const char *path, struct fcopy_error *e)
 {
 	const int fd = openat(p->dir, p->name, O_PLACE);
+	/* cppcheck-suppress resourceLeak ; place_close() closes it */
 	return place_set_target(p, fd < 0 ? -errno : fd, path, e);
 }
 
