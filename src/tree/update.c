@@ -307,12 +307,16 @@ int link_dest_enter(const struct directory *parent, const char *name)
 	return parent->link < 0 ? -1 : openat(parent->link, name, flags);
 }
 
-/* Its size and times are those of SRC. --verify: no copy is made that could be verified later. */
+/* Its size and times are those of SRC. --verify compares a clone with what it is a clone of, and
+ * does not read links. */
 static bool link_dest_has_bytes(const struct worker *w, int fd, int found, const struct stat *old)
 {
 	const struct tree *t = w->tree;
-	if (!t->options->checksum && !t->options->copy.verify &&
-	    !mirror_doubts_file(&t->mirror, old) && !mirror_doubts_file(&t->linked, old))
+	const struct fcopy_options *o = &t->options->copy;
+	const bool verifies = o->verify &&
+			      (o->reflink == FCOPY_WHEN_AUTO || o->reflink == FCOPY_WHEN_ALWAYS);
+	if (!t->options->checksum && !verifies && !mirror_doubts_file(&t->mirror, old) &&
+	    !mirror_doubts_file(&t->linked, old))
 		return true;
 	const int again = update_reopen(found);
 	const bool equal = again >= 0 && update_compare(w, fd, again) == 1;

@@ -33,7 +33,7 @@ load mirror
 	holds X d/top
 }
 
-@test "--link-dest: an earlier copy of equal size and time is compared with --checksum, --verify, and after a power cut" {
+@test "--link-dest: an earlier copy of equal size and time is compared with --checksum, and after a power cut" {
 	local clone options
 	make_source
 	expect 0 --mirror s old
@@ -41,6 +41,7 @@ load mirror
 	touch -r s/top old/top
 	for clone in "" --reflink=auto; do
 		for options in "--mirror --checksum" "-aT --verify" "-aT --update=changed --checksum"; do
+			[ "$options$clone" != "-aT --verify" ] || continue # links are not read
 			rm -rf d
 			# shellcheck disable=SC2086 # words
 			expect 0 $options $clone --link-dest=old s d
