@@ -15,6 +15,8 @@ struct applying {
 	const char *reason; /* fcopy itself refused */
 	bool looked;        /* p->now is that of dst */
 	bool chmods;        /* its mode may be another one by now */
+	bool foreign;       /* another user may have it open or mapped, to write to it ... */
+	bool given;         /* ... although it has another owner now */
 	bool listed;        /* `acls` are the ACLs that the source has */
 	bool acl[2];        /* XATTR_ACL, XATTR_DEFAULT */
 };
@@ -90,6 +92,8 @@ static bool attributes_trusts(const struct attributes_pair *p)
 static int attributes_give(struct applying *a)
 {
 	struct attributes_pair *p = a->p;
+	a->foreign = p->exposed && attributes_look(a) && S_ISREG(p->st->st_mode) &&
+		     io_is_foreign(&p->now);
 	if (attributes_look(a) && attributes_owned(a) && attributes_trusts(p))
 		return 0;
 	if (attributes_are_of_target(a, "sshfs would change the owner of what it leads to"))
@@ -97,6 +101,7 @@ static int attributes_give(struct applying *a)
 	a->blame = (struct xattr_blame){.call = p->dst.by_path ? "fchownat" : "fchown"};
 	a->chmods = true; /* it clears setuid and setgid */
 	int r = attributes_set_owner(p->dst.fd, p->dst.by_path, p->st->st_uid, p->st->st_gid);
+	a->given = r == 0;
 	if (r == 0) {
 		p->now.st_uid = p->st->st_uid;
 		p->now.st_gid = p->st->st_gid;
@@ -107,19 +112,37 @@ static int attributes_give(struct applying *a)
 	return r;
 }
 
+/* Takes the name out of the list. Returns whether it was there. */
+static bool attributes_take(char *list, ssize_t *n, const char *name)
+{
+	const size_t length = strlen(name) + 1;
+	for (char *at = list; at < list + *n; at += strlen(at) + 1)
+		if (strcmp(at, name) == 0) {
+			memmove(at, at + length, (size_t)(list + *n - at) - length);
+			*n -= (ssize_t)length;
+			return true;
+		}
+	return false;
+}
+
 static int attributes_copy_xattrs(struct applying *a)
 {
 	char list[XATTR_LIST];
 	struct attributes_pair *p = a->p;
 	a->blame = (struct xattr_blame){.call = p->src.by_path ? "listxattr" : "flistxattr",
 					.src = true};
-	const ssize_t n = xattr_list(&p->src, list);
+	ssize_t n = xattr_list(&p->src, list);
 	if (n < 0)
 		return (int)n;
+	const bool refused = a->foreign && attributes_take(list, &n, "security.capability");
 	a->acl[0] = xattr_lists(list, n, XATTR_ACL);
 	a->acl[1] = xattr_lists(list, n, XATTR_DEFAULT);
 	a->listed = storage_lists_attributes(p->storage, p->src.fd, p->st->st_dev);
-	return xattr_copy_all(&p->src, list, n, &p->dst, p->reused, &a->blame);
+	const int r = xattr_copy_all(&p->src, list, n, &p->dst, p->reused, &a->blame);
+	if (r < 0 || !refused)
+		return r;
+	a->reason = "its capabilities are not copied, because another user may write to DST";
+	return -EPERM;
 }
 
 /* Removes an ACL that the source lacks: one of the directory, or DST's old one, could admit users
@@ -155,7 +178,7 @@ static int attributes_copy_mode(struct applying *a)
 		return 0;
 	if (!attributes_look(a))
 		return attributes_blame(a, "fstat");
-	const bool owned = attributes_owned(a);
+	const bool taken = a->foreign && a->given, owned = attributes_owned(a) && !taken;
 	int r = attributes_copy_acl(a, 0);
 	/* Without the ACL, its group must not get what the mask allows others. */
 	const mode_t mode = r < 0 && !a->blame.src ? acl_mode_without(&p->src, p->st->st_mode)
@@ -167,8 +190,10 @@ static int attributes_copy_mode(struct applying *a)
 		return set;
 	if (r < 0 || owned || !(p->st->st_mode & 06000))
 		return r;
-	a->reason = "its setuid and setgid bits are not copied, because its owner or group "
-		    "differs";
+	a->reason = taken ? "its setuid and setgid bits are not copied, because another user may "
+			    "write to DST"
+			  : "its setuid and setgid bits are not copied, because its owner or group "
+			    "differs";
 	return -EPERM;
 }
 

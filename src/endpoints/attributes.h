@@ -95,8 +95,9 @@ struct attributes_pair {
 	const char *src_path, *dst_path;
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	unsigned required;       /* options.preserve_required */
-	bool reused; /* dst is of an earlier attempt: it may have attributes that src lacks */
-	bool bare;   /* dst is new, in a directory that gives no ACL to what is created in it */
+	bool reused;  /* dst is of an earlier attempt: it may have attributes that src lacks */
+	bool exposed; /* dst was there: its owner may have it open */
+	bool bare;    /* dst is new, in a directory that gives no ACL to what is created in it */
 	/* The results: of dst, after its times were set; and whether its storage may change the
 	 * time that was set when dst is closed. */
 	struct stat now;

@@ -177,14 +177,36 @@ int place_follow(struct place *p, const char *path, struct fcopy_error *e)
 							      : r;
 }
 
+/* Can the user get into the directory, and all above it? Of a group with that right he may not be a
+ * member. */
+static bool place_is_reachable(int dir, uid_t user)
+{
+	struct stat st, above = {0};
+	int at = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	bool reachable = at >= 0 && fstat(at, &st) == 0, top = false;
+	while (reachable && !top) {
+		reachable = st.st_mode & (st.st_uid == user ? S_IXUSR : S_IXOTH);
+		const int up = openat(at, "..", O_PLACE | O_DIRECTORY);
+		close(at);
+		at = up;
+		if (at < 0 || fstat(at, &above) < 0)
+			reachable = false;
+		top = same_inode(&above, &st);
+		st = above;
+	}
+	io_close(at);
+	return reachable;
+}
+
 /* A symlink that another user has made or moved could lead to any file that he cannot write. It is
  * followed only to a file of his in a directory of his. */
 static int place_check_user(const struct place *p, uid_t user, const char *path,
 			    struct fcopy_error *e)
 {
 	struct stat dir;
-	if (user == 0 || (S_ISREG(p->st.st_mode) && p->st.st_uid == user &&
-			  fstat(p->dir, &dir) == 0 && dir.st_uid == user))
+	if (user == 0 ||
+	    (S_ISREG(p->st.st_mode) && p->st.st_uid == user && fstat(p->dir, &dir) == 0 &&
+	     dir.st_uid == user && place_is_reachable(p->dir, user)))
 		return 0;
 	return error_refuse(e, path, EPERM,
 			    "is a symlink of another user, or can be moved by one; its target, or "
@@ -200,6 +222,8 @@ int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)
 		    : 0;
 	if (r == 0)
 		r = place_follow(p, path, e);
+	if (r == 0 && p->exists && S_ISFIFO(p->st.st_mode) && io_is_foreign(&p->st))
+		r = error_refuse(e, path, EPERM, "is a FIFO of another user", FCOPY_ADVICE_NONE);
 	return r == 0 ? place_check_user(p, user, path, e) : r;
 }
 

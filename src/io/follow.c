@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* in one path: path_resolution(7) */
+#define LINKS_MAX 40    /* in one path: path_resolution(7) */
+#define NAMES_MAX 10000 /* on the way: a chain of links with the longest texts has 80,000 */
 
 /* What is left of a path. */
 struct way {
@@ -61,7 +63,7 @@ static int way_step(struct way *w, int flags, int *links, io_link *see, void *ar
 	char *start = w->left + strspn(w->left, "/"), *rest = start + strcspn(start, "/");
 	struct stat st;
 	if (start == rest) /* a final slash */
-		return way_open(w->at, ".", flags | O_DIRECTORY);
+		return flags & O_CREAT ? -EISDIR : way_open(w->at, ".", flags | O_DIRECTORY);
 	if (rest - start > NAME_MAX)
 		return -ENAMETOOLONG;
 	snprintf(next, sizeof(next), "%.*s", (int)(rest - start), start);
@@ -87,17 +89,23 @@ int io_walk(int dir, const char *name, int flags, io_link *see, void *arg)
 	struct way w = {.at = way_open(dir, ".", O_PATH | O_DIRECTORY)};
 	int links = 0, r = -EAGAIN;
 	snprintf(w.left, sizeof(w.left), "%s", name);
-	while (r == -EAGAIN)
-		r = w.at < 0 ? w.at : way_step(&w, flags, &links, see, arg);
+	for (int names = 0; r == -EAGAIN; names++)
+		r = w.at < 0            ? w.at
+		    : names < NAMES_MAX ? way_step(&w, flags, &links, see, arg)
+					: -ENAMETOOLONG;
 	io_close(w.at);
 	return r;
 }
 
-/* A group may have other members: only that of this process is known to the user. */
-static bool is_open_to_all(const struct stat *dir)
+/* A group may have other members: only root's, and that of this process, are known to the user. If
+ * there is an ACL, the mode shows its mask. */
+static bool is_open_to_all(int fd, const struct stat *dir)
 {
-	const bool group = dir->st_mode & S_IWGRP && dir->st_gid != getegid();
-	return !(dir->st_mode & S_ISVTX) && (dir->st_mode & S_IWOTH || group);
+	const bool known = dir->st_gid == 0 || dir->st_gid == getegid();
+	if (dir->st_mode & S_ISVTX || !(dir->st_mode & (S_IWOTH | S_IWGRP)))
+		return false;
+	return dir->st_mode & S_IWOTH || !known ||
+	       getxattr(io_proc_path(fd).text, "system.posix_acl_access", NULL, 0) > 0;
 }
 
 /* Who, but root and this user, decides what the symlink leads to? */
@@ -110,7 +118,7 @@ static uid_t user_of(int dir, const struct stat *link)
 		return IO_ANY_USER;
 	if (io_is_foreign(&st))
 		return st.st_uid;
-	return is_open_to_all(&st) ? IO_ANY_USER : 0;
+	return is_open_to_all(dir, &st) ? IO_ANY_USER : 0;
 }
 
 struct trail {

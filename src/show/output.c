@@ -43,19 +43,31 @@ static int output_follow(const struct output *o, int flags, const char **reason)
 	return fd;
 }
 
-/* A FIFO would wait until another user opens it. */
 static int output_open_name(const struct output *o, int flags, const char **reason)
 {
-	struct stat st;
-	if (fstatat(o->dir, output_name(o), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISFIFO(st.st_mode) && io_is_foreign(&st)) {
-		*reason = "is a FIFO of another user";
-		return -EPERM;
-	}
 	const int fd = openat(o->dir, output_name(o), flags | O_NOFOLLOW, 0666);
 	if (fd >= 0)
 		return fd;
 	return errno == ELOOP ? output_follow(o, flags, reason) : -errno;
+}
+
+/* A FIFO would wait until somebody reads it: never for another user. */
+static int output_open_soon(const struct output *o, int flags, const char **reason)
+{
+	struct stat st;
+	const int fd = output_open_name(o, flags | O_NONBLOCK, reason);
+	const bool known = fd >= 0 ? fstat(fd, &st) == 0
+				   : fd == -ENXIO && fstatat(o->dir, output_name(o), &st, 0) == 0;
+	if (known && S_ISFIFO(st.st_mode) && io_is_foreign(&st)) {
+		*reason = "is a FIFO of another user";
+		io_close(fd);
+		return -EPERM;
+	}
+	if (fd == -ENXIO && known && S_ISFIFO(st.st_mode))
+		return output_open_name(o, flags, reason);
+	if (fd >= 0)
+		(void)!fcntl(fd, F_SETFL, flags & (O_APPEND | O_ACCMODE));
+	return fd;
 }
 
 /* stdio keeps no errno, and musl no bytes that could not be written. */
@@ -94,10 +106,10 @@ int output_open(struct output *o, bool append)
 	o->dir = -1;
 	int fd = output_find(o);
 	if (fd == 0)
-		fd = output_open_name(o, flags | O_EXCL, &reason);
+		fd = output_open_soon(o, flags | O_EXCL, &reason);
 	o->created = fd >= 0;
 	if (fd == -EEXIST)
-		fd = output_open_name(o, flags, &reason);
+		fd = output_open_soon(o, flags, &reason);
 	const int r = fd < 0 ? fd : output_stream(o, fd);
 	if (r == 0)
 		return EXIT_DONE;

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PARENTS_FOREIGN "is below a symlink of another user, which --parents does not follow"
-#define DIRECTORY       (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define PARENTS_FOREIGN                                                                            \
+	"is below a symlink that another user made or can move: --parents does not follow it"
+#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 /* The attributes of a directory are set when the copy below it is done. As with cp(1), the ones
  * that were there get them if another one is new; but not if they cannot be read. */

@@ -70,8 +70,9 @@ void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_rep
 
 /* Why a directory of SRC has no copy: what has its name in DST. */
 #define NO_DIRECTORY_HERE "is not a directory: a directory cannot replace it"
-#define SYMLINK_FOREIGN   "is a symlink of another user, which is not followed to a directory"
-#define SYMLINK_STAYS     "is a symlink: a directory cannot replace it"
+#define SYMLINK_FOREIGN                                                                            \
+	"is a symlink of another user, or can be moved by one: it is not followed to a directory"
+#define SYMLINK_STAYS "is a symlink: a directory cannot replace it"
 
 #define NO_DIRECTORY(path_of_dst)                                                                  \
 	((struct fcopy_error){.err = ENOENT, .path = (path_of_dst), .reason = "no such directory"})

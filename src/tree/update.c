@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define BLOCK ((size_t)256 << 10)
@@ -98,6 +99,13 @@ static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 	       (!w->tree->root.compares || resume_flush(w, e));
 }
 
+/* Another user may have DST open, or mapped: what runs with rights of others needs a new inode. */
+static bool update_is_unsafe(int src, const struct stat *st, const struct stat *old)
+{
+	return io_is_foreign(old) &&
+	       (st->st_mode & 06000 || fgetxattr(src, "security.capability", NULL, 0) > 0);
+}
+
 /* Sets the attributes that differ. Returns 1; 0 if the entry must be replaced instead: other names
  * of its inode may belong to snapshots, and attributes of symlinks and special files are set when
  * they are made; or -errno, reported. */
@@ -120,7 +128,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 		return 1;
 	/* Of what a symlink in DST leads to, no attribute is set: the copy decides whether to
 	 * follow it. */
-	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 ||
+	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 || update_is_unsafe(fd, st, old) ||
 	    fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !same_inode(&named, old))
 		return 0;
@@ -332,7 +340,9 @@ int link_dest_find(const struct worker *w, const struct entry *e, int fd, const 
 	if (found < 0)
 		return -1;
 	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
-	    !same_output(&w->tree->options->copy, &old) && equal_times(equal, found, st, &old) &&
+	    !(io_is_foreign(&old) && old.st_uid != st->st_uid) &&
+	    !(old.st_mode & ~st->st_mode & 06000) && !same_output(&w->tree->options->copy, &old) &&
+	    equal_times(equal, found, st, &old) &&
 	    equal_attributes(
 		equal, fd, st, found, &old,
 		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)) &&
@@ -392,11 +402,11 @@ static int preserve_lose_one(void *arg, enum fcopy_attribute which, const struct
 	return l->goes_on ? 0 : r;
 }
 
-int preserve_entry(struct worker *w, const struct entry *e, const struct xattr_file *src,
-		   const struct xattr_file *dst, const struct stat *st, unsigned which)
+static int preserve_all(struct losing *l, const struct xattr_file *src,
+			const struct xattr_file *dst, const struct stat *st, unsigned which,
+			bool exposed)
 {
-	const struct tree *t = w->tree;
-	struct losing l = {.w = w, .e = e, .goes_on = !dst->by_path};
+	const struct tree *t = l->w->tree;
 	struct attributes_pair pair = {
 	    .src = *src,
 	    .dst = *dst,
@@ -405,14 +415,23 @@ int preserve_entry(struct worker *w, const struct entry *e, const struct xattr_f
 	    .dst_path = entry_dst,
 	    .storage = t->known.storage,
 	    .required = t->options->copy.preserve_required,
+	    .exposed = exposed,
 	    .reused = !dst->by_path &&
 		      (t->root.ground.journal || t->share.by || t->options->update)};
-	(void)attributes_apply(&pair, t->options->copy.preserve & which, preserve_lose_one, &l);
-	return l.lost;
+	(void)attributes_apply(&pair, t->options->copy.preserve & which, preserve_lose_one, l);
+	return l->lost;
+}
+
+int preserve_entry(struct worker *w, const struct entry *e, const struct xattr_file *src,
+		   const struct xattr_file *dst, const struct stat *st, unsigned which)
+{
+	struct losing l = {.w = w, .e = e, .goes_on = !dst->by_path};
+	return preserve_all(&l, src, dst, st, which, false);
 }
 
 int preserve_open(struct worker *w, const struct entry *e, int src, int dst, const struct stat *st)
 {
-	return preserve_entry(w, e, &(struct xattr_file){.fd = src},
-			      &(struct xattr_file){.fd = dst}, st, ~0U);
+	struct losing l = {.w = w, .e = e, .goes_on = true};
+	return preserve_all(&l, &(struct xattr_file){.fd = src}, &(struct xattr_file){.fd = dst},
+			    st, ~0U, true);
 }

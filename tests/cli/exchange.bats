@@ -56,12 +56,12 @@ exchanges() {
 	chown 65534 dst
 	$NOBODY ln -s ../root dst/a
 	expect 1 --parents a/b/f dst
-	mentions "dst/a/b/f: is below a symlink of another user, which --parents does not follow"
+	mentions "dst/a/b/f: is below a symlink that another user made or can move: --parents does not follow it"
 	holds old root/b/f
 	rm dst/a
 	ln -s ../root dst/a # the other user can move it
 	expect 1 -p --parents a/b/f dst
-	mentions "dst/a/b/f: is below a symlink of another user, which --parents does not follow"
+	mentions "dst/a/b/f: is below a symlink that another user made or can move: --parents does not follow it"
 	chown 0 dst
 	expect 0 -p --parents a/b/f dst
 	holds new root/b/f
@@ -319,6 +319,108 @@ named_by_another() {
 	holds f dst/own
 	chgrp 0 dst/all
 	expect 0 -rT src dst/all
+}
+
+@test "what another user can write to gets no setuid or setgid bits, and no capabilities" {
+	need_root "to own files as another user"
+	need setcap getcap
+	local bits options
+	mkdir src
+	for bits in 4755 2755 caps; do
+		echo GOOD >src/su
+		touch -d 2020-01-01 src/su
+		if [ $bits = caps ]; then
+			chmod 755 src/su
+			setcap cap_setuid=ep src/su || skip "no capabilities of files here"
+		else
+			chmod $bits src/su
+		fi
+		for options in --mirror '-aT --update=changed' '-aT --attributes-only --no-preserve=links' '-aT --inplace'; do
+			rm -rf dst
+			mkdir dst
+			chown 65534 dst
+			$NOBODY sh -c 'echo EVIL >dst/su; touch -d 2020-01-01 dst/su'
+			# shellcheck disable=SC2086 # words
+			run --separate-stderr "$FCOPY" $options src dst
+			[ "$status" = 0 ]
+			if [[ $options == *--attributes-only || $options == *--inplace ]]; then
+				mentions "are not copied, because another user may write to DST"
+			fi
+			if [ "$(cat dst/su)" = GOOD ] && [[ $options != *--inplace ]]; then
+				[ $bits != caps ] || [ -n "$(getcap dst/su)" ] # a new inode
+				[ $bits = caps ] || [ "$(stat -c %a dst/su)" = $bits ]
+			else
+				[ -z "$(getcap dst/su)" ]
+				[ "$(stat -c %a dst/su)" = 755 ]
+			fi
+			[[ $options != --mirror && $options != *changed ]] || holds GOOD dst/su
+		done
+	done
+	# An earlier copy of that user is not linked, whatever is preserved; nor one with such bits.
+	rm -rf src dst old
+	mkdir src old
+	echo GOOD >src/f
+	touch -d 2020-01-01 src/f
+	chown 65534 old
+	$NOBODY sh -c 'echo EVIL >old/f; touch -d 2020-01-01 old/f; chmod 4777 old/f'
+	expect 0 -rT --link-dest=old src dst
+	holds GOOD dst/f
+	rm -r dst
+	chown 0 old/f
+	chmod 4755 old/f
+	expect 0 -rT --link-dest=old src dst
+	holds GOOD dst/f
+}
+
+@test "a symlink of another user is followed to no file that he cannot reach, and no FIFO of his is written to" {
+	need_root "to own files as another user"
+	mkdir home dst his
+	mkdir -m 700 backup
+	echo history >home/h
+	chown -R 65534 home dst his
+	expect 0 -aT home backup/his
+	$NOBODY ln -s ../backup/his/h dst/f
+	echo evil >f
+	expect 1 f dst
+	mentions "dst/f: is a symlink of another user"
+	holds history backup/his/h
+	chmod 755 backup
+	expect 0 f dst
+	holds evil backup/his/h
+	$NOBODY mkfifo his/f
+	for options in "" -p -f --inplace; do
+		# shellcheck disable=SC2086
+		run --separate-stderr timeout 20 "$FCOPY" $options f his/
+		demand 1
+		mentions "his/f: is a FIFO of another user"
+	done
+	ln -s his/f way
+	run --separate-stderr timeout 20 "$FCOPY" --json=way f g
+	demand 1
+	mentions "way: open: is a FIFO of another user"
+	# Their own is waited for.
+	mkfifo mine
+	cat mine >got &
+	expect 0 --json=mine f g
+	wait $!
+	[ "$(head -c 1 got)" = "{" ]
+}
+
+@test "an ACL that lets another user move symlinks counts" {
+	need_root "to own files as another user"
+	need setfacl
+	mkdir src dst
+	echo evil >src/g
+	echo orig >f
+	ln -s ../f dst/g
+	setfacl -m u:65534:rwx,m::rwx dst || skip "no ACLs here"
+	expect 1 -rT src dst
+	mentions "dst/g: is a symlink of another user, or can be moved by one"
+	holds orig f
+	setfacl -b dst
+	chmod 775 dst
+	expect 0 -rT src dst
+	holds evil f
 }
 
 @test "a merge into a directory that others can write to leaves no private directory in it" {
