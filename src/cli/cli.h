@@ -90,6 +90,7 @@ struct cli {
 	unsigned max_clients; /* 0: the library's own */
 	struct filter_arguments filters;
 	uint64_t max_delete; /* if tree.max_delete is set */
+	bool no_backup;      /* --backup=none, to which -S adds nothing */
 	bool update_given;
 	struct given_set given; /* all of it, as a set */
 	bool interactive;       /* -i */

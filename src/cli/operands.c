@@ -140,14 +140,20 @@ static bool names_mode(const char *text)
 	return m && (!m->alias || strcmp(text, m->alias) != 0);
 }
 
+/* Is an option given that says what becomes of entries? */
+static bool has_tree_option(const struct cli *cli)
+{
+	const struct fcopy_tree_options *o = &cli->tree;
+	return o->recursive || cli->target || o->update || o->backup || o->remove_destination ||
+	       o->link || o->symbolic_link || o->attributes_only || o->parents || cli->interactive;
+}
+
 /* Does the command copy a tree or several sources? The third of three operands may be a mode. */
 static bool is_tree(const struct cli *cli, int n, char **operand)
 {
 	if (cli->action != ACTION_COPY)
 		return false;
-	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.backup ||
-	    cli->tree.remove_destination || cli->tree.link || cli->tree.symbolic_link ||
-	    cli->tree.attributes_only || cli->tree.parents || cli->interactive || n > 3)
+	if (has_tree_option(cli) || n > 3)
 		return true;
 	return n == 3 && (cli->as_cp || !names_mode(operand[2]));
 }
@@ -220,8 +226,8 @@ static bool is_served(struct cli *cli, int n, char **operand, int *status)
 			 cli_is_http(operand[n - 2], STDOUT_FILENO);
 	const int dst = n - 1 - mode;
 	if (cli->action != ACTION_COPY || cli->target || dst < 1 ||
-	    !cli_is_http(operand[dst], STDOUT_FILENO) || (dst == 1 && is_tree(cli, 2, operand)) ||
-	    cli->tree.recursive || cli->tree.dry_run)
+	    !cli_is_http(operand[dst], STDOUT_FILENO) || has_tree_option(cli) ||
+	    cli->tree.follow == FCOPY_FOLLOW_NEVER || cli->tree.dry_run)
 		return false;
 	cli->src = operand[0];
 	cli->dst = operand[dst];
@@ -241,8 +247,9 @@ int operands_take(struct cli *cli, int n, char **operand)
 	int status;
 	if (cli->as_cp && name_files(cli, n, operand) != EXIT_DONE)
 		return EXIT_USAGE;
+	const int others = cli->target ? 0 : n > 2 && !is_tree(cli, n, operand) ? 2 : 1;
 	if (cli->strip_slashes)
-		strip_slashes(operand, cli->target ? n : n - 1);
+		strip_slashes(operand, n - others);
 	if (is_served(cli, n, operand, &status))
 		return status;
 	if (is_tree(cli, n, operand))

@@ -245,7 +245,9 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
 {
 	const char *given = value ? value : getenv("VERSION_CONTROL");
-	return set_word(row, given && given[0] ? given : "existing", &cli->tree.backup);
+	const int r = set_word(row, given && given[0] ? given : "existing", &cli->tree.backup);
+	cli->no_backup = cli->tree.backup == FCOPY_BACKUP_NONE;
+	return r;
 }
 
 static bool is_json_file(const char *text)
@@ -266,7 +268,7 @@ static int set_suffix(struct cli *cli, const struct option_row *row, const char 
 	if (!value[0] || strchr(value, '/'))
 		return message_option(row->name, "invalid suffix '%s' (not empty, no /)", value);
 	cli->tree.backup_suffix = value;
-	return cli->tree.backup ? EXIT_DONE : set_backup(cli, row, NULL);
+	return cli->tree.backup || cli->no_backup ? EXIT_DONE : set_backup(cli, row, NULL);
 }
 
 /* A file system without SELinux has no context to set. */

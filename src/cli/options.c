@@ -392,7 +392,7 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 	/* As cp: a symlink has a hard link to what it leads to. */
 	if (cli->tree.link && cli->tree.follow == FCOPY_FOLLOW_DEFAULT)
 		cli->tree.follow = FCOPY_FOLLOW_ALWAYS;
-	cli->tree.keep_going |= cli->as_cp && cli->tree.recursive;
+	cli->tree.keep_going |= cli->as_cp && cli->tree.recursive && cli->copy.shard.count == 0;
 	cli->words = argv + 1;
 	cli->word_count = optind - 1 - (optind > 1 && strcmp(argv[optind - 1], "--") == 0);
 	mistaken_value(cli, after, argc - optind, argv + optind);

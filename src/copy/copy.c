@@ -128,7 +128,7 @@ static int decide_copy(const struct copy *c, const struct operand *from, const s
 	struct facts f = {.looked = true, .old = p->st};
 	f.exists = dst->kind != OPERAND_STREAM && p->exists && !c->options->scratch &&
 		   (dst->kind != OPERAND_FAILED || place_leads_nowhere(&dst->error) ||
-		    c->options->no_clobber ||
+		    (c->options->no_clobber && dst->error.err == EPERM) ||
 		    (dst->error.err == EISDIR && dst->error.advice == FCOPY_ADVICE_NONE));
 	f.old_output = f.exists ? same_output(c->options, &f.old) : NULL;
 	f.src = same_file(src, &f.old) ? f.old : (struct stat){0};
@@ -161,8 +161,9 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return r;
 	operand_find_file(dst, src, c->report->dst);
 	r = c->options->force || c->options->scratch ? 0 : operand_check_device(dst, false, e);
-	/* To open one FIFO as both would wait for a writer for ever. */
-	if (r == 0 && S_ISFIFO(src->place.st.st_mode) && dst->kind == OPERAND_DEVICE)
+	/* To open one FIFO as both would wait for a writer for ever, and for nothing with -n. */
+	if (r == 0 && S_ISFIFO(src->place.st.st_mode) &&
+	    (dst->kind == OPERAND_DEVICE || c->options->no_clobber))
 		r = decide_copy(c, src, &src->place.st, dst);
 	if (r == 0 && (r = source_open(&c->src, src, c->options, e)) < 0) {
 		c->report->dst[0] = '\0';

@@ -71,7 +71,7 @@ enum sum {
 	X(SKIPPED, "skipped", "skipped", COPIES, SUM_SETTLED) \
 	X(REUSED, "reused", "reused", COPIES, SUM_HELD) \
 	X(UNCHANGED, "unchanged", "unchanged", COPIES, SUM_SETTLED) \
-	X(REPAIRED, "repaired", "repaired", ENTRIES, SUM_CHANGES) \
+	X(REPAIRED, "repaired", "repaired", ENTRIES, SUM_CHANGES | SUM_FLUSH_DUE) \
 	X(DELETED, "deleted", "deleted", ENTRIES, SUM_CHANGES) \
 	X(EXCLUDED, "excluded", "excluded", ENTRIES, 0) \
 	X(VANISHED, "vanished", "vanished", ENTRIES, 0) \

@@ -314,7 +314,7 @@ static bool displace_type(struct worker *w, const struct entry *e, struct displa
 		const bool shared = rivals_share(t, e);
 		if (shared)
 			rivals_report(w, e);
-		return !shared;
+		return !shared && (!t->options->max_delete || mirror_may_remove(w, e) == 0);
 	}
 	return displace_clear(w, e, &d->cleared) == 0;
 }

@@ -364,6 +364,15 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 	return !rivals_in(t, SET_TAKEN, st) || namesakes_lead(e, e->as, st);
 }
 
+void rivals_keep_no_more(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	const struct stat name = namesakes_key(e);
+	if (!rivals_possible(t))
+		return;
+	inodes_remove(&t->claims.set[SET_KEPT], st);
+	inodes_remove(&t->claims.set[SET_KEPT], &name);
+}
+
 bool rivals_keep_linked(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	if (!rivals_possible(t))

@@ -121,7 +121,10 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		    "is a stream or a device: -b, -i, -l, -s, -u, --parents, --attributes-only and "
 		    "--remove-destination need a file",
 		    FCOPY_ADVICE_USAGE);
-	o.no_clobber |= t->options->update != FCOPY_UPDATE_ALL;
+	if (t->options->update != FCOPY_UPDATE_ALL) {
+		o.no_clobber = true;
+		o.in_place = FCOPY_WHEN_NEVER;
+	}
 	if (t->options->dry_run)
 		return tree_refuse(t, src->path, EINVAL,
 				   "--dry-run knows only files and directories",

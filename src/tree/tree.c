@@ -277,7 +277,7 @@ static void tree_free(struct tree *t)
 /* What an earlier run of the command has completed has the same bytes. */
 static void tree_skip_complete(struct fcopy_tree_options *o)
 {
-	if (!o->copy.resume)
+	if (!o->copy.resume || o->copy.no_clobber)
 		return;
 	o->update = FCOPY_UPDATE_CHANGED;
 	o->checksum = true;

@@ -327,3 +327,16 @@ stays() {
 	holds new backing/d/a
 	holds old backing/d/a.~1~
 }
+
+@test "--backup=none stays, whatever the suffix" {
+	local options
+	for options in '--backup=none -S .x' '-S .x --backup=none' '-b --backup=none -S .x'; do
+		echo new >f
+		echo old >d
+		echo older >d.x
+		# shellcheck disable=SC2086 # words
+		expect 0 $options f d
+		holds older d.x
+		holds new d
+	done
+}

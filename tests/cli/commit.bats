@@ -358,3 +358,17 @@ flushed_after() {
 	[ "$(cat status)" = 1 ]
 	grep -qE "d/sub: syncfs: (Input/output|I/O) error" err
 }
+
+@test "--fsync: attributes of a single file that are repaired are flushed" {
+	need_strace
+	local options
+	mkdir s
+	echo a >s/f
+	for options in '--fsync -p --update=changed' '--verify -p --update=changed' '--fsync --mirror'; do
+		cp -p s/f f
+		chmod 711 f
+		# shellcheck disable=SC2086 # words
+		traced 0 trace=/chmod,fsync,syncfs $options s/f f
+		order '(fchmod|chmod)\(' '(fsync|syncfs)\('
+	done
+}

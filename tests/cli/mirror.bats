@@ -330,3 +330,22 @@ load mirror
 		done
 	done
 }
+
+@test "--mirror --inplace, and -b: a file of SRC gets another name, in any order of the names" {
+	local options same other
+	for options in '--mirror --inplace' '-aT --update=changed --inplace' '-aT --update=changed -b'; do
+		for same in a b; do
+			other=$(tr ab ba <<<$same)
+			rm -rf s d
+			mkdir s
+			echo 1 >s/$same
+			expect 0 --mirror s d
+			ln s/$same s/$other
+			# shellcheck disable=SC2086 # words
+			expect 0 -j1 $options s d
+			[ d/a -ef d/b ]
+			# shellcheck disable=SC2086
+			expect 0 -j1 $options s d
+		done
+	done
+}

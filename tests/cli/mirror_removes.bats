@@ -155,3 +155,26 @@ load mirror
 		[ -f d/m/g ] && [ -f d/sub/h ] && [ -f d/f ]'
 	demand 0
 }
+
+@test "a file that a symlink or a FIFO replaces counts for --max-delete" {
+	local i options
+	for options in --mirror '-rT --delete'; do
+		rm -rf s d
+		mkdir s d
+		for i in 1 2; do
+			ln -s x s/link$i
+			mkfifo s/fifo$i
+			echo old | tee d/link$i >d/fifo$i
+		done
+		echo extra >d/extra
+		# shellcheck disable=SC2086 # words
+		expect 1 --dry-run $options --max-delete=0 s d
+		# shellcheck disable=SC2086
+		expect 1 $options --max-delete=0 s d
+		[ "$(cat d/*)" = "$(printf '%s\n' extra old old old old)" ]
+	done
+	expect 1 --mirror --max-delete=2 s d
+	[ "$(find d -type f | wc -l)" = 3 ]
+	expect 0 --mirror --max-delete=5 s d
+	[ "$(find d -type f | wc -l)" = 0 ]
+}

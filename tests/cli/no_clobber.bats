@@ -119,3 +119,25 @@ load helper
 		done'
 	[ -z "$(ls -A backing)" ]
 }
+
+@test "-n with --resume leaves the attributes of a file, too; and -n opens no FIFO for nothing" {
+	local option
+	mkdir d
+	echo x | tee f >d/f
+	chmod 600 f
+	touch -d 2020-01-01 f
+	chmod 644 d/f
+	expect 0 --resume -n -p -t d f
+	has_mode 644 d/f
+	[ d/f -nt f ]
+	mkfifo fifo
+	for option in -n --update=none; do
+		run timeout 20 "$FCOPY" $option fifo d/f
+		[ "$status" = 0 ]
+	done
+	run timeout 20 "$FCOPY" --update=none-fail fifo d/f
+	[ "$status" = 1 ]
+	expect 2 -n f d/f/
+	expect 0 --inplace --update=none - new <<<new
+	holds new new
+}

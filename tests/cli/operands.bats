@@ -49,3 +49,16 @@ load helper
 	holds 2 b
 	expect 2 -m 04 a b
 }
+
+@test "--strip-trailing-slashes takes none of DST, with a MODE, too" {
+	echo x >f
+	echo y >g
+	expect 2 --strip-trailing-slashes f g/ readwrite
+	expect 2 --strip-trailing-slashes f g/
+	holds y g
+	expect 0 --strip-trailing-slashes f/ h readwrite
+	holds x h
+	mkdir d
+	expect 0 --strip-trailing-slashes f/ g// d/
+	holds y d/g
+}

@@ -183,3 +183,18 @@ catches() {
 	stop TERM
 	ended 0
 }
+
+@test "http-listen as DST: options of trees are refused, for one SRC and for several" {
+	local options
+	echo a >a
+	echo b >b
+	ln -s a link
+	for options in -b '-S .x' -u --update=none -l -s -i --parents --remove-destination --attributes-only -r; do
+		# shellcheck disable=SC2086 # words
+		expect 2 $options a http-listen:0
+		# shellcheck disable=SC2086
+		expect 2 $options a b http-listen:0
+	done
+	expect 2 -P link http-listen:0
+	expect 2 -P link a http-listen:0
+}
