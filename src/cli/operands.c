@@ -140,7 +140,7 @@ static bool names_mode(const char *text)
 	return m && (!m->alias || strcmp(text, m->alias) != 0);
 }
 
-/* Is an option given that says what becomes of entries? */
+/* Is an option given that applies only to trees, or to entries of DST? */
 static bool has_tree_option(const struct cli *cli)
 {
 	const struct fcopy_tree_options *o = &cli->tree;

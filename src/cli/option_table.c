@@ -346,7 +346,7 @@ const struct option_row option_table[] = {
 	 .brief = "change nothing; print what would be done"},
 	{"delete", 0, NULL, "with -r, remove from DST what SRC lacks",
 	 set_flag, FIELD(tree.delete_extra)},
-	{"max-delete", 0, "N", "if more than N would be removed, remove none, and fail",
+	{"max-delete", 0, "N", "fail, and keep all that SRC lacks, if that is more than N",
 	 set_max_delete, .field = 0},
 	{"link-dest", 0, "DIR", "make hard links to unchanged files of DIR",
 	 set_link_dest, FIELD(tree.link_dest)},

@@ -161,7 +161,8 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return r;
 	operand_find_file(dst, src, c->report->dst);
 	r = c->options->force || c->options->scratch ? 0 : operand_check_device(dst, false, e);
-	/* To open one FIFO as both would wait for a writer for ever, and for nothing with -n. */
+	/* To open one FIFO as SRC and DST would block for ever. With -n and an existing DST, SRC is
+	 * not needed. */
 	if (r == 0 && S_ISFIFO(src->place.st.st_mode) &&
 	    (dst->kind == OPERAND_DEVICE || c->options->no_clobber))
 		r = decide_copy(c, src, &src->place.st, dst);

@@ -173,6 +173,6 @@ const struct stat *decide_compared(const struct ground *, const struct facts *,
 
 #define DECIDE_SOURCE      "is another SRC: nothing in it is changed"
 #define DECIDE_STAYS       "exists, and is not replaced"
-#define DECIDE_NEEDS_FORCE "exists, and is not replaced without -f"
+#define DECIDE_NEEDS_FORCE "exists; use -f to replace it"
 
 #endif

@@ -71,7 +71,8 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64
 	return 0;
 }
 
-/* Truncates it, or waits for it: only if it still is the file that the place is of. */
+/* Opens the file with these flags, which may truncate it or wait for a lease, only if the name is
+ * still that of the inode. Returns -1 otherwise: ESTALE. */
 static int open_checked(const struct place *p, int flags)
 {
 	struct stat st;
@@ -90,8 +91,8 @@ static int open_checked(const struct place *p, int flags)
 	return fd;
 }
 
-/* A FIFO that was put in place of a file would wait for a reader: open a file with O_NONBLOCK. Only
- * one with a lease returns EAGAIN then (fcntl(2)). */
+/* Opens a regular file with O_NONBLOCK: a FIFO that was put in its place would wait for a reader.
+ * EAGAIN then means that the file has a lease (fcntl(2)). */
 static int open_existing(const struct place *p, int flags)
 {
 	const int quick = S_ISREG(p->st.st_mode) ? O_NONBLOCK : 0;

@@ -177,8 +177,8 @@ int place_follow(struct place *p, const char *path, struct fcopy_error *e)
 							      : r;
 }
 
-/* Can the user get into the directory, and all above it? Of a group with that right he may not be a
- * member. */
+/* Can the user search the directory and all directories above it? Ignores group permissions: the
+ * user's groups are not known. */
 static bool place_is_reachable(int dir, uid_t user)
 {
 	struct stat st, above = {0};
@@ -198,8 +198,9 @@ static bool place_is_reachable(int dir, uid_t user)
 	return reachable;
 }
 
-/* A symlink that another user has made or moved could lead to any file that he cannot write. It is
- * followed only to a file of his in a directory of his. */
+/* Another user who made or moved a symlink could lead it to a file that this user may not write.
+ * Follows it only to a regular file that the same user owns, in a directory that the same user owns
+ * and can reach. */
 static int place_check_user(const struct place *p, uid_t user, const char *path,
 			    struct fcopy_error *e)
 {
@@ -208,10 +209,12 @@ static int place_check_user(const struct place *p, uid_t user, const char *path,
 	    (S_ISREG(p->st.st_mode) && p->st.st_uid == user && fstat(p->dir, &dir) == 0 &&
 	     dir.st_uid == user && place_is_reachable(p->dir, user)))
 		return 0;
-	return error_refuse(e, path, EPERM,
-			    "is a symlink of another user, or can be moved by one; its target, or "
-			    "the directory of the target, is not that user's",
-			    FCOPY_ADVICE_NONE);
+	return error_refuse(
+	    e, path, EPERM,
+	    "is, or leads through, a symlink that another user made or can move; its target, or "
+	    "the "
+	    "directory of the target, is not that user's, or out of that user's reach",
+	    FCOPY_ADVICE_NONE);
 }
 
 int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)

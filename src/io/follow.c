@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Symlinks that are followed by one name at a time, and who can have put them where they are.
+ * Follows symlinks one name at a time, and finds the user who can have put them in place.
  */
 #include "io.h"
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define LINKS_MAX 40    /* in one path: path_resolution(7) */
-#define NAMES_MAX 10000 /* on the way: a chain of links with the longest texts has 80,000 */
+#define NAMES_MAX 10000 /* of a path: 40 links of the greatest length could have 80,000 */
 
 /* What is left of a path. */
 struct way {
@@ -41,7 +41,7 @@ static bool is_in_proc(int dir)
 	return fstatfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Goes on with the text of a symlink, and what follows it. Returns 0 or -errno. */
+/* Replaces the symlink by its text, followed by the rest of the path. Returns 0 or -errno. */
 static int way_turn(struct way *w, const char *text, const char *rest)
 {
 	char left[sizeof(w->left)];
@@ -97,8 +97,8 @@ int io_walk(int dir, const char *name, int flags, io_link *see, void *arg)
 	return r;
 }
 
-/* A group may have other members: only root's, and that of this process, are known to the user. If
- * there is an ACL, the mode shows its mask. */
+/* Trusts only group 0 and the group of this process: other groups may have other members. If there
+ * is an ACL, the mode shows its mask. */
 static bool is_open_to_all(int fd, const struct stat *dir)
 {
 	const bool known = dir->st_gid == 0 || dir->st_gid == getegid();

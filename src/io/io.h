@@ -245,10 +245,10 @@ int io_read_link(int dir, const char *name, char text[PATH_MAX], struct stat *st
  * flags are those of open(2). Returns a descriptor; -EPERM: one was not; or another -errno. */
 typedef bool io_link(void *arg, int dir, const struct stat *link);
 int io_walk(int dir, const char *name, int flags, io_link *see, void *arg);
-/* The same. *user: who, other than root and this user, made the first such symlink on the way, or
- * can have moved it where it is: he decides what it leads to. 0: nobody. Without O_PATH, nothing is
- * opened or created then. */
-#define IO_ANY_USER ((uid_t)-1) /* whoever can write to a directory of several users */
+/* As io_walk(), and sets *user to the first user, other than root and this one, who owns a symlink
+ * on the way or can have moved it; 0: there is none. If there is one and the flags lack O_PATH,
+ * returns -EPERM, and opens or creates nothing. */
+#define IO_ANY_USER ((uid_t)-1) /* any user: several can write to the directory */
 int io_open_link(int dir, const char *name, int flags, uid_t *user);
 
 /* Reads a file of /proc or /sys as a string, whose last bytes are lost if there are `size` or more.

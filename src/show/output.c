@@ -39,7 +39,7 @@ static int output_follow(const struct output *o, int flags, const char **reason)
 	uid_t user;
 	const int fd = io_open_link(o->dir, output_name(o), flags, &user);
 	if (user != 0)
-		*reason = "is a symlink of another user, or can be moved by one";
+		*reason = "is, or leads through, a symlink that another user made or can move";
 	return fd;
 }
 
@@ -51,7 +51,8 @@ static int output_open_name(const struct output *o, int flags, const char **reas
 	return errno == ELOOP ? output_follow(o, flags, reason) : -errno;
 }
 
-/* A FIFO would wait until somebody reads it: never for another user. */
+/* Opens without blocking, to refuse a FIFO of another user. One of root or of this user waits for a
+ * reader. */
 static int output_open_soon(const struct output *o, int flags, const char **reason)
 {
 	struct stat st;

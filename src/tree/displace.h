@@ -16,7 +16,7 @@
 /* Does it have a marker, and is it flushed at its end? */
 bool mirror_marks(const struct tree *);
 void mirror_begin(struct tree *, const struct operand *, int dst);
-/* What the marker in the open directory says, which may be that of another mirror. */
+/* What the marker in the open directory says. It may be that of another mirror. */
 struct mirror mirror_look(int dir);
 /* Notes what a directory of DST has and its source lacks, when all of its entries are copied. */
 void mirror_collect(struct worker *, struct directory *);

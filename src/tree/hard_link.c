@@ -222,8 +222,8 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 		r = RESULT_TAKEN;
 	if (r == -EEXIST) {
 		const int may = hard_link_may_replace(w, e, st, fail);
-		if (may > 0) /* it may have been found unchanged */
-			rivals_keep_no_more(w->tree, e, &w->work.facts.old);
+		if (may > 0) /* an earlier comparison may have kept it */
+			rivals_unkeep(w->tree, e, &w->work.facts.old);
 		if (may != 0)
 			r = may < 0 ? may : aside_replace(w, e, &m, fail);
 	}

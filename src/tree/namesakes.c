@@ -310,7 +310,8 @@ struct following {
 	bool stays;
 };
 
-/* Adds the symlink; it stays if this run has not made it, unless it was the same before. */
+/* Notes that the symlink is followed. Clears `stays` if this run has replaced it, or has made it
+ * and it was not the same before. */
 static bool namesakes_note_followed(void *following, int dir, const struct stat *st)
 {
 	struct following *f = following;

@@ -71,7 +71,8 @@ void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_rep
 /* Why a directory of SRC has no copy: what has its name in DST. */
 #define NO_DIRECTORY_HERE "is not a directory: a directory cannot replace it"
 #define SYMLINK_FOREIGN                                                                            \
-	"is a symlink of another user, or can be moved by one: it is not followed to a directory"
+	"is, or leads through, a symlink that another user made or can move: it is not followed "  \
+	"to a directory"
 #define SYMLINK_STAYS "is a symlink: a directory cannot replace it"
 
 #define NO_DIRECTORY(path_of_dst)                                                                  \

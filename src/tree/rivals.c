@@ -364,7 +364,7 @@ bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 	return !rivals_in(t, SET_TAKEN, st) || namesakes_lead(e, e->as, st);
 }
 
-void rivals_keep_no_more(struct tree *t, const struct entry *e, const struct stat *st)
+void rivals_unkeep(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	const struct stat name = namesakes_key(e);
 	if (!rivals_possible(t))

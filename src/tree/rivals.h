@@ -65,8 +65,8 @@ bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
 /* An entry stays as it is, and another name may become a link to it. Notes the file, so that it is
  * not written through a symlink in DST. Returns whether no other entry replaces it. */
 bool rivals_keep_linked(struct tree *, const struct entry *, const struct stat *);
-/* It does not stay: it becomes that link. */
-void rivals_keep_no_more(struct tree *, const struct entry *, const struct stat *);
+/* Undoes rivals_keep_linked(): the entry becomes a hard link instead. */
+void rivals_unkeep(struct tree *, const struct entry *, const struct stat *);
 /* An entry stays as it is, and leads to this file by a symlink in DST: another entry may keep the
  * file, too, but not replace it. Returns whether none has replaced it. */
 bool rivals_leave_target(struct tree *, const struct entry *, const struct stat *);

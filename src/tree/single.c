@@ -99,7 +99,7 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 	return t->root.committed ? 0 : -EIO;
 }
 
-/* Options that say what becomes of an entry: a stream is none. */
+/* Is an option given that acts on an entry of a directory? A stream is none. */
 static bool needs_file(const struct fcopy_tree_options *o)
 {
 	return o->link || o->symbolic_link || o->backup || o->confirm || o->parents ||

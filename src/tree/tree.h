@@ -295,7 +295,7 @@ static inline bool mirror_doubts(const struct mirror *m)
 	return m->marker >= MARKER_DOUBTED;
 }
 
-/* May the blocks of this file, which was there, be lost? */
+/* Can a power cut have lost blocks of this existing file? */
 static inline bool mirror_doubts_file(const struct mirror *m, const struct stat *st)
 {
 	return mirror_doubts(m) && st->st_ctim.tv_sec >= m->since;

@@ -99,7 +99,8 @@ static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 	       (!w->tree->root.compares || resume_flush(w, e));
 }
 
-/* Another user may have DST open, or mapped: what runs with rights of others needs a new inode. */
+/* A file with setuid or setgid bits, or capabilities, needs a new inode if another user owns DST:
+ * that user may have it open or mapped. */
 static bool update_is_unsafe(int src, const struct stat *st, const struct stat *old)
 {
 	return io_is_foreign(old) &&
@@ -315,8 +316,9 @@ int link_dest_enter(const struct directory *parent, const char *name)
 	return parent->link < 0 ? -1 : openat(parent->link, name, flags);
 }
 
-/* Its size and times are those of SRC. --verify compares a clone with what it is a clone of, and
- * does not read links. */
+/* Are the bytes of a file of equal size and times equal? Compares them with --checksum, after a
+ * possible power cut, and with --verify if the file will be cloned: a hard link is not read.
+ * Otherwise returns true. */
 static bool link_dest_has_bytes(const struct worker *w, int fd, int found, const struct stat *old)
 {
 	const struct tree *t = w->tree;

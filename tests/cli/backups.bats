@@ -328,7 +328,7 @@ stays() {
 	holds old backing/d/a.~1~
 }
 
-@test "--backup=none stays, whatever the suffix" {
+@test "--backup=none makes no backup, also with -S" {
 	local options
 	for options in '--backup=none -S .x' '-S .x --backup=none' '-b --backup=none -S .x'; do
 		echo new >f

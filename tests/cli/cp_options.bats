@@ -185,7 +185,7 @@ load helper
 	for way in --dry-run ""; do
 		# shellcheck disable=SC2086 # a word or none
 		expect 1 $way --keep-going -aT --attributes-only s d
-		mentions "d/link: exists, and is not replaced without -f" "d/fifo: exists, and is not replaced without -f"
+		mentions "d/link: exists; use -f to replace it" "d/fifo: exists; use -f to replace it"
 		for name in link fifo; do
 			# shellcheck disable=SC2086
 			expect 1 $way -a --attributes-only s/$name d

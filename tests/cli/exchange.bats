@@ -47,7 +47,7 @@ exchanges() {
 		"parents-some renameat2 exit home/tree/sub 1 root-dir"
 }
 
-@test "--parents: a symlink of another user is not followed, those of root and the caller are" {
+@test "--parents: a symlink that another user made or can move is not followed, others are" {
 	need_root "to own files as another user"
 	mkdir -p a/b dst root/b
 	echo new >a/b/f
@@ -137,7 +137,7 @@ named_by_another() {
 	exchanges "mirror-his openat exit home/dst 1 dir" "mirror-his openat enter home/dst 2 root-dir"
 }
 
-@test "--log-file and --json: a symlink of another user is refused, those of root and the caller are followed" {
+@test "--log-file and --json: a symlink that another user made or can move is refused, others are followed" {
 	need_root "to own files as another user"
 	local o reason
 	mkdir his
@@ -147,7 +147,7 @@ named_by_another() {
 	$NOBODY ln -s ../mine his/report
 	for o in --log-file --json; do
 		expect 1 $o=his/report f g
-		reason="open: is a symlink of another user, or can be moved by one"
+		reason="open: is, or leads through, a symlink that another user made or can move"
 		[ "$stderr" = "fcopy: his/report: $reason" ] || { echo "$stderr"; return 1; }
 		absent g
 		holds old mine
@@ -240,14 +240,14 @@ named_by_another() {
 	ln -s file dst/d/own
 	chown -h 65534 dst/d dst/d/out dst/d/own dst/d/file
 	expect 1 --keep-going -r -T src dst
-	mentions "dst/d/out: is a symlink of another user, or can be moved by one; its target, or the directory of the target, is not that user's"
-	mentions "dst/d/root: is a symlink of another user, or can be moved by one"
+	mentions "dst/d/out: is, or leads through, a symlink that another user made or can move; its target, or the directory of the target, is not that user's"
+	mentions "dst/d/root: is, or leads through, a symlink that another user made or can move"
 	holds old outside/out
 	holds old outside/root
 	holds new dst/d/file
 	# A file that is copied into the directory, and one that is named.
 	expect 1 src/d/out dst/d
-	mentions "dst/d/out: is a symlink of another user, or can be moved by one; its target, or the directory of the target, is not that user's"
+	mentions "dst/d/out: is, or leads through, a symlink that another user made or can move; its target, or the directory of the target, is not that user's"
 	expect 1 --inplace src/d/out dst/d/
 	holds old outside/out
 	expect 0 src/d/own dst/d
@@ -262,14 +262,14 @@ named_by_another() {
 	ln -s /proc/$BASHPID/fd/$fd dst/d/root
 	chown -h 65534 dst/d/root
 	expect 1 --inplace src/d/root dst/d
-	mentions "dst/d/root: is a symlink of another user, or can be moved by one; its target, or the directory of the target, is not that user's"
+	mentions "dst/d/root: is, or leads through, a symlink that another user made or can move; its target, or the directory of the target, is not that user's"
 	expect 1 -rT --inplace src dst
-	mentions "dst/d/root: is a symlink of another user"
+	mentions "dst/d/root: is, or leads through, a symlink"
 	[ "$(cat <&"$fd")" = kept ]
 	exec {fd}>&-
 }
 
-@test "a symlink that another user can have moved, or that leads through one of his, is not written through" {
+@test "a symlink that another user can have moved, or that leads through one that he made, is not written through" {
 	need_root "to own files as another user"
 	local way
 	mkdir -m 700 secret
@@ -288,7 +288,7 @@ named_by_another() {
 		$NOBODY sh -c 'cd dst && mv -f link g && rm -f f && ln -s ../secret/f f'
 		# shellcheck disable=SC2086 # words
 		expect 1 --keep-going $way src dst
-		mentions "dst/g: is a symlink"
+		[[ $stderr == *"dst/g: is"*" a symlink"* ]]
 		holds orig secret/f
 		has_mode 600 secret/f
 		rm -rf src/link dst
@@ -298,7 +298,7 @@ named_by_another() {
 		$NOBODY ln -s ../../secret/f dst/his/there
 		# shellcheck disable=SC2086
 		expect 1 --keep-going $way src dst
-		mentions "dst/g: is a symlink"
+		[[ $stderr == *"dst/g: is"*" a symlink"* ]]
 		holds orig secret/f
 	done
 	# A directory that all can write to: not if it is sticky.
@@ -307,7 +307,7 @@ named_by_another() {
 	echo old >dst/own
 	chmod 777 dst/all
 	expect 1 src/f dst/all
-	mentions "dst/all/f: is a symlink of another user, or can be moved by one"
+	mentions "dst/all/f: is, or leads through, a symlink that another user made or can move"
 	chmod 1777 dst/all
 	expect 0 src/f dst/all
 	holds f dst/own
@@ -315,7 +315,7 @@ named_by_another() {
 	chmod 775 dst/all
 	expect 1 src/f dst/all/
 	expect 1 -rT src dst/all
-	mentions "dst/all/f: is a symlink of another user, or can be moved by one"
+	mentions "dst/all/f: is, or leads through, a symlink that another user made or can move"
 	holds f dst/own
 	chgrp 0 dst/all
 	expect 0 -rT src dst/all
@@ -365,7 +365,7 @@ is_capable() {
 			[[ $options != --mirror && $options != *changed ]] || holds GOOD dst/su
 		done
 	done
-	# An earlier copy of that user is not linked, whatever is preserved; nor one with such bits.
+	# An earlier copy that another user owns is not linked, whatever is preserved; nor one with setuid bits that SRC lacks.
 	rm -rf src dst old
 	mkdir src old
 	echo GOOD >src/f
@@ -391,7 +391,7 @@ is_capable() {
 	$NOBODY ln -s ../backup/his/h dst/f
 	echo evil >f
 	expect 1 f dst
-	mentions "dst/f: is a symlink of another user"
+	mentions "dst/f: is, or leads through, a symlink that another user made or can move"
 	holds history backup/his/h
 	chmod 755 backup
 	expect 0 f dst
@@ -424,7 +424,7 @@ is_capable() {
 	ln -s ../f dst/g
 	setfacl -m u:65534:rwx,m::rwx dst || skip "no ACLs here"
 	expect 1 -rT src dst
-	mentions "dst/g: is a symlink of another user, or can be moved by one"
+	mentions "dst/g: is, or leads through, a symlink that another user made or can move"
 	holds orig f
 	setfacl -b dst
 	chmod 775 dst

@@ -47,7 +47,7 @@ load helper
 	mentions "$start tcp-listen:0.0.0.0:1"
 }
 
-@test "a directory to a stream: -r is not proposed, which would be refused" {
+@test "a directory to a stream: no hint to use -r, which would be refused, too" {
 	local dst
 	mkdir d
 	for dst in tcp:127.0.0.1:1 - tcp-listen:0; do

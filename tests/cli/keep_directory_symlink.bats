@@ -115,18 +115,18 @@ overlaid() {
 	chown 65534 d
 	chown -h 65534 d/lib
 	expect 1 -rT --keep-directory-symlink s d
-	mentions "d/lib: is a symlink of another user, or can be moved by one: it is not followed to a directory"
+	mentions "d/lib: is, or leads through, a symlink that another user made or can move: it is not followed to a directory"
 	holds old d/usr/lib/a
 	holds 2 d/usr/lib/b
 	expect 1 -rT --keep-directory-symlink --dry-run s d
-	mentions "d/lib: is a symlink of another user"
+	mentions "d/lib: is, or leads through, a symlink"
 	expect 2 -rT lib --keep-directory-symlink d/lib
 	mkdir lib
 	expect 1 -rT lib --keep-directory-symlink d/lib
-	mentions "is a symlink of another user"
-	chown -h 0 d/lib # which nobody could have moved there
+	mentions "a symlink that another user made or can move"
+	chown -h 0 d/lib # in a directory of the user nobody, who can have moved it there
 	expect 1 -rT --keep-directory-symlink s d
-	mentions "is a symlink of another user"
+	mentions "a symlink that another user made or can move"
 	holds old d/usr/lib/a
 	chown 0 d
 	expect 0 -rT --keep-directory-symlink s d
@@ -139,7 +139,7 @@ overlaid() {
 	ln -sfn ../theirs/there d/lib
 	echo old | tee theirs/lib/a >theirs/lib/b
 	expect 1 -rT --keep-directory-symlink s d
-	mentions "is a symlink of another user"
+	mentions "a symlink that another user made or can move"
 	holds old theirs/lib/a
 }
 

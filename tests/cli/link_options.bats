@@ -14,7 +14,7 @@ load helper
 	expect 0 -l s/d/f d/d/f
 	echo other >o
 	expect 1 -l s/d/f o
-	mentions "o: exists, and is not replaced without -f"
+	mentions "o: exists; use -f to replace it"
 	holds other o
 	expect 0 -lf s/d/f o
 	[ "$(stat -c %h o)" = 3 ]
@@ -34,7 +34,7 @@ load helper
 	expect 2 -s s/d/f d
 	mentions "would not lead to SRC"
 	expect 1 -s "$PWD/s/d/f" here
-	mentions "here: exists, and is not replaced without -f"
+	mentions "here: exists; use -f to replace it"
 	expect 0 -sf "$PWD/s/d/f" here
 	[ "$(readlink here)" = "$PWD/s/d/f" ]
 	expect 2 -sf here here
@@ -68,10 +68,10 @@ load helper
 			prepare
 			# shellcheck disable=SC2086 # words
 			expect 1 --keep-going --dry-run $options $way -T "$PWD/s" d
-			failed=$(grep -c 'exists, and is not replaced without -f' <<<"$stderr")
+			failed=$(grep -c 'exists; use -f to replace it' <<<"$stderr")
 			# shellcheck disable=SC2086
 			expect 1 --keep-going $options $way -T "$PWD/s" d
-			[ "$failed $(grep -c 'exists, and is not replaced without -f' <<<"$stderr")" = "4 4" ]
+			[ "$failed $(grep -c 'exists; use -f to replace it' <<<"$stderr")" = "4 4" ]
 			for name in file linked symlink fifo; do
 				holds old d/$name
 				[ "$(stat -c %F d/$name)" = "regular file" ]
@@ -79,7 +79,7 @@ load helper
 		done
 		for name in file linked symlink fifo; do
 			expect 1 -P -a $way "$PWD/s/$name" d
-			mentions "d/$name: exists, and is not replaced without -f"
+			mentions "d/$name: exists; use -f to replace it"
 			holds old d/$name
 		done
 		for options in -f -b --remove-destination; do

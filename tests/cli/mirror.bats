@@ -331,7 +331,7 @@ load mirror
 	done
 }
 
-@test "--mirror --inplace, and -b: a file of SRC gets another name, in any order of the names" {
+@test "--mirror --inplace, and -b: a file of SRC gets a second hard link, in either order of the names" {
 	local options same other
 	for options in '--mirror --inplace' '-aT --update=changed --inplace' '-aT --update=changed -b'; do
 		for same in a b; do

@@ -33,7 +33,7 @@ load mirror
 	holds X d/top
 }
 
-@test "--link-dest: an earlier copy of equal size and time is compared with --checksum, and after a power cut" {
+@test "--link-dest: the bytes of an earlier copy are compared with --checksum, with --verify of clones, and after a power cut" {
 	local clone options
 	make_source
 	expect 0 --mirror s old
@@ -57,7 +57,7 @@ load mirror
 	expect 0 --mirror --checksum --link-dest=old s d
 	holds 3 d/top
 	holds X old/top
-	# A mirror of another boot to the earlier copy was not finished, or one to DST.
+	# An unfinished mirror of another boot wrote the earlier copy, or DST.
 	for how in old d; do
 		rm -rf d
 		expect 0 --mirror --link-dest=old s d

@@ -120,7 +120,7 @@ load helper
 	[ -z "$(ls -A backing)" ]
 }
 
-@test "-n with --resume leaves the attributes of a file, too; and -n opens no FIFO for nothing" {
+@test "-n with --resume leaves the attributes of a file, too; and -n opens no FIFO if DST exists" {
 	local option
 	mkdir d
 	echo x | tee f >d/f

@@ -50,7 +50,7 @@ load helper
 	expect 2 -m 04 a b
 }
 
-@test "--strip-trailing-slashes takes none of DST, with a MODE, too" {
+@test "--strip-trailing-slashes leaves the slashes of DST, also with a MODE" {
 	echo x >f
 	echo y >g
 	expect 2 --strip-trailing-slashes f g/ readwrite

@@ -249,7 +249,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	mentions "invalid number of seconds '1000001' (0 to 1000000"
 }
 
-@test "http-listen on all addresses: the message has the commands for those that others can reach" {
+@test "http-listen on all addresses: the message has one command for each address that others can reach" {
 	is_root || skip "a network namespace of our own needs root"
 	need unshare ip curl
 	random a 1000

@@ -83,7 +83,7 @@ fails() {
 map_test() {
 	local start=${EPOCHREALTIME/./} strip data=$at/gcov/${1//\//-}
 	strip=$(tr -dc / <<<"$at/build/coverage")
-	# An empty file for each object, to which users other than root can add, too.
+	# An empty, world-writable file for each object, so that tests that run as other users can add their counts.
 	(cd "$at/build/coverage" && find src -type d -exec mkdir -p "$data/{}" \; && find src -name '*.gcno' -exec ln {} "$data/{}" \; &&
 		find src -name '*.gcno' | sed "s|^|$data/|; s|gcno$|gcda|" | xargs -d '\n' sh -c ': | tee "$@" && chmod 666 "$@"' sh)
 	# It may fail: gcov opens files, too.
@@ -126,7 +126,7 @@ body_of() {
 }
 
 # tests_of FILE LINE: the tests that execute this line, or the last one before it in the same function that is executed, each with its
-# seconds. First those that execute most lines of FILE in a second. If there is none, as of a table, all tests of FILE.
+# seconds. First those that execute most lines of FILE in a second. If no test executes such a line (in a table, for example), all tests of FILE.
 tests_of() {
 	awk -v file="$1" -v line="$2" -v nearest="$(body_of "$1" "$2")" '
 		$1 != file { next }

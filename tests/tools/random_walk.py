@@ -422,7 +422,7 @@ class Walk(Http, Shards):
                 return  # the copy was complete, and is in use
             expected.result, expected.copied = {**before, **src}, set(src)
         expected.told_links = "copied and not linked: " in text or command.resume and "is the complete copy, but lacks hard links" in text
-        told = "warning" in text or "not compared, because DST cannot store them" in text  # a fault may hit what shows it
+        told = "warning" in text or "not compared, because DST cannot store them" in text  # the fault may hit the probe of it
         for what in expected.differences(step.after, fault and told)[:3]:
             self.fail("wrong", "status 0, but %s (%s)" % (what, text.strip()[:200]))
 
