@@ -236,7 +236,7 @@ describe_tree() {
 # fail_tree STATUS AFTER WHAT: a tree that should be absent or whole, or whose status is wrong.
 fail_tree() {
 	case $1:$2 in
-	0:*) fail wrong "$3: exit 0, but $2" ;;
+	0:*) fail wrong "$3: exit 0, but $2: $(head -n 3 "$work/err"); there: $(find "${dir-$work}" -maxdepth 3 2>&1 | head -n 20 | xargs)" ;;
 	*:torn) fail lost "$3: status $1, $2" ;;
 	*) fail other "$3: status $1, $2: $(head -n 1 "$work/err")" ;;
 	esac
