@@ -286,6 +286,8 @@ class Walk(Http, Shards):
         os.utime(path, ns=(self.clock, self.clock))  # newer than SRC
         self.clock -= 10**18
         name = os.path.relpath(path, self.dst if self.tree else self.at)
+        if name in step.before:
+            step.moved[name] = step.before[name]
         step.before[name] = self.see()[0][name]
         step.touched.add(name)
 

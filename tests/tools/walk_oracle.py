@@ -263,6 +263,7 @@ class Step:
         self.existed = before is not None
         self.exchanged = False  # SRC was replaced as a whole while a command ran
         self.touched = set()  # paths that the user made in DST while a command ran
+        self.moved = {}  # what such a path had before: the command has moved it to its backup
         self.after, self.ended = {}, []
         self.backs_up = any(c.backup for c in commands)
         self.aside = {}  # what a killed mirror has put aside before
@@ -283,7 +284,7 @@ class Step:
     def old(self, path, now):
         """Is it what a backup would have?"""
         made = self.sources if len(self.commands) > 1 else []
-        return self.backs_up and any(is_backup(path, now, tree) for tree in [self.before] + made)
+        return self.backs_up and any(is_backup(path, now, tree) for tree in [self.before, self.moved] + made)
 
     def in_the_way(self, path):
         """Has SRC another type here, or above it?"""
@@ -349,6 +350,9 @@ class Step:
                 found.append("%r has no backup" % path)
             elif now is None and failed and not self.in_the_way(path):
                 found.append("%r was removed although the command failed" % path)
+        for path, old in self.moved.items():
+            if self.backs_up and not any(same(old, b) for b in backups(path, self.after)):
+                found.append("%r, which was moved, has no backup" % path)
         for path, now in self.after.items():
             is_known = path in self.before or is_directory(now) and any(is_directory(src.get(path)) for src in self.sources)
             if not is_known and not self.whole(path, now) and not self.begun(path, now) and not self.old(path, now) and \
