@@ -20,7 +20,7 @@ ERRNOS = ["ENOSYS", "EPERM", "EOPNOTSUPP", "EACCES", "EINVAL", "EIO"]
 LACKS = ["chmod", "chown", "utimens", "link", "symlink", "truncate", "fsync", "statfs", "fallocate", "lseek",
          "getxattr", "setxattr", "listxattr", "rename", "renamedir", "renameover", "renameopen", "mknod"]
 # What fcopy refuses and cp does not: DIFFERENCES FROM CP in the manual.
-STRICTER = re.compile(r"(?:linkat|symlink|mknod): File exists|exists; use -f to replace it|is not a regular file|its setuid and setgid bits are not copied|backup: File name too long|has other hard links|leads? to|is also|was made by|the same file|would replace|cannot be replaced|is already the copy of another entry|--attributes-only does not follow|a symlink that another user made or can move|another user may write to DST|is a FIFO of another user")
+STRICTER = re.compile(r"(?:linkat|symlink|mknod): File exists|exists; use -f to replace it|is not a regular file|its setuid and setgid bits are not copied|backup: File name too long|has other hard links|leads? to|is also|was made by|the same file|would replace|cannot be replaced|is already the copy of another entry|--attributes-only does not follow|a symlink that another user made or can move|another user may write to DST|is a FIFO of another user|in type from its source, but is excluded|fsetxattr: Operation not supported")
 
 
 def short(text):
