@@ -209,12 +209,11 @@ static int place_check_user(const struct place *p, uid_t user, const char *path,
 	    (S_ISREG(p->st.st_mode) && p->st.st_uid == user && fstat(p->dir, &dir) == 0 &&
 	     dir.st_uid == user && place_is_reachable(p->dir, user)))
 		return 0;
-	return error_refuse(
-	    e, path, EPERM,
-	    "is, or leads through, a symlink that another user made or can move; its target, or "
-	    "the "
-	    "directory of the target, is not that user's, or out of that user's reach",
-	    FCOPY_ADVICE_NONE);
+	return error_refuse(e, path, EPERM,
+			    "is, or leads through, a symlink that another user made or can move; "
+			    "its target, or the directory of the target, is not that user's, or "
+			    "out of that user's reach",
+			    FCOPY_ADVICE_NONE);
 }
 
 int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)

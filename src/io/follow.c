@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,8 +56,9 @@ static int way_turn(struct way *w, const char *text, const char *rest)
 	return 0;
 }
 
-/* Follows the next name. Returns a descriptor of the last one; -EAGAIN: names are left; or another
- * -errno. */
+#define GOES_ON INT_MIN /* names are left: no errno, for EAGAIN is that of a file with a lease */
+
+/* Follows the next name. Returns a descriptor of the last one; GOES_ON; or -errno. */
 static int way_step(struct way *w, int flags, int *links, io_link *see, void *arg)
 {
 	char next[NAME_MAX + 1], text[PATH_MAX];
@@ -75,21 +77,21 @@ static int way_step(struct way *w, int flags, int *links, io_link *see, void *ar
 	const bool magic = link && is_in_proc(w->at);
 	if (link && !magic) {
 		const int r = way_turn(w, text, rest);
-		return r == 0 ? -EAGAIN : r;
+		return r == 0 ? GOES_ON : r;
 	}
 	if (!rest[0])
 		return way_open(w->at, next, flags | (magic ? 0 : O_NOFOLLOW));
 	way_enter(w, way_open(w->at, next, O_PATH | O_DIRECTORY | (magic ? 0 : O_NOFOLLOW)));
 	memmove(w->left, rest, strlen(rest) + 1);
-	return -EAGAIN;
+	return GOES_ON;
 }
 
 int io_walk(int dir, const char *name, int flags, io_link *see, void *arg)
 {
 	struct way w = {.at = way_open(dir, ".", O_PATH | O_DIRECTORY)};
-	int links = 0, r = -EAGAIN;
+	int links = 0, r = GOES_ON;
 	snprintf(w.left, sizeof(w.left), "%s", name);
-	for (int names = 0; r == -EAGAIN; names++)
+	for (int names = 0; r == GOES_ON; names++)
 		r = w.at < 0            ? w.at
 		    : names < NAMES_MAX ? way_step(&w, flags, &links, see, arg)
 					: -ENAMETOOLONG;

@@ -415,6 +415,25 @@ is_capable() {
 	[ "$(head -c 1 got)" = "{" ]
 }
 
+@test "--json: a file with a lease is not waited for, and the message says why, also behind a symlink" {
+	need python3
+	local name
+	echo a >f
+	echo old >report
+	ln -s report way
+	for name in report way; do
+		run --separate-stderr timeout 30 python3 -c '
+import fcntl, os, signal, subprocess, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open("report", os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+sys.exit(subprocess.run(sys.argv[1:]).returncode)' "$FCOPY" --json=$name f g
+		demand 1
+		says "fcopy: $name: open: Resource temporarily unavailable"
+		absent g
+	done
+	holds old report
+}
+
 @test "an ACL that lets another user move symlinks counts" {
 	need_root "to own files as another user"
 	need setfacl
