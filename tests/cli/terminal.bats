@@ -269,7 +269,7 @@ fits() {
 	random a 500K
 	unset NO_COLOR
 	TERM=xterm recorded --progress --limit-rate=1M a b -m rw
-	grep -qa $'\e\[32m' record
+	grep -qa $'\e\[32m[^m]*\e\[2m[^m]*\e\[0m' record
 	NO_COLOR=1 TERM=xterm recorded --progress --limit-rate=1M a b -m rw
 	never grep -qa $'\e\[[0-9]*m' record
 	TERM=dumb recorded --progress --limit-rate=1M a b -m rw
