@@ -49,6 +49,26 @@ static void sweep_private(void **state)
 	assert_true(failures > 0);
 }
 
+/* NFS no longer knows the directory: another one is made, and nothing stays open. */
+static void lock_is_stale(void **state)
+{
+	struct private_directory p;
+	struct failure fail = {.call = NULL};
+	(void)state;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	need(here >= 0);
+	int before = open_descriptors();
+	fault_set("flock", 1, ESTALE);
+	fault_on();
+	int r = private_make(&p, here, &fail);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	private_end(&p);
+	assert_int_equal(open_descriptors(), before);
+	close(here);
+}
+
 /* What the owner of the directory above gives the name of a new private directory. */
 
 static void bring_file(const char *name)
@@ -171,6 +191,7 @@ int main(void)
 	case_add(sweep_private, "fstat64", "a private directory under a umask: fstat fails");
 	case_add(sweep_private, "openat64", "a private directory under a umask: openat fails");
 	case_add(sweep_private, "chmod", "a private directory under a umask: chmod fails");
+	case_add(lock_is_stale, NULL, "the lock of a private directory is stale");
 	for (size_t i = 0; i < REPLACEMENTS; i++)
 		case_add(private_is_replaced, &replacements[i],
 			 "a private directory is replaced by %s", replacements[i].name);
