@@ -15,8 +15,8 @@ struct applying {
 	const char *reason; /* fcopy itself refused */
 	bool looked;        /* p->now is that of dst */
 	bool chmods;        /* its mode may be another one by now */
-	bool foreign;       /* another user may have it open or mapped, to write to it ... */
-	bool given;         /* ... although it has another owner now */
+	bool exposed;       /* a regular file that was there ... */
+	struct stat was;    /* ... as it was */
 	bool listed;        /* `acls` are the ACLs that the source has */
 	bool acl[2];        /* XATTR_ACL, XATTR_DEFAULT */
 };
@@ -92,8 +92,6 @@ static bool attributes_trusts(const struct attributes_pair *p)
 static int attributes_give(struct applying *a)
 {
 	struct attributes_pair *p = a->p;
-	a->foreign = p->exposed && attributes_look(a) && S_ISREG(p->st->st_mode) &&
-		     io_is_foreign(&p->now);
 	if (attributes_look(a) && attributes_owned(a) && attributes_trusts(p))
 		return 0;
 	if (attributes_are_of_target(a, "sshfs would change the owner of what it leads to"))
@@ -101,7 +99,6 @@ static int attributes_give(struct applying *a)
 	a->blame = (struct xattr_blame){.call = p->dst.by_path ? "fchownat" : "fchown"};
 	a->chmods = true; /* it clears setuid and setgid */
 	int r = attributes_set_owner(p->dst.fd, p->dst.by_path, p->st->st_uid, p->st->st_gid);
-	a->given = r == 0;
 	if (r == 0) {
 		p->now.st_uid = p->st->st_uid;
 		p->now.st_gid = p->st->st_gid;
@@ -125,6 +122,63 @@ static bool attributes_take(char *list, ssize_t *n, const char *name)
 	return false;
 }
 
+/* What was there may still be open or mapped, to write to it, by a user who owned it once: it keeps
+ * the privileges that it has, and gets no others. */
+
+static bool attributes_same_owner(const struct stat *a, const struct stat *b)
+{
+	return a->st_uid == b->st_uid && a->st_gid == b->st_gid;
+}
+
+static mode_t attributes_held(const struct stat *st, const struct stat *was)
+{
+	return attributes_same_owner(st, was) ? was->st_mode & 06000 : 0;
+}
+
+#define CAPABILITIES      "security.capability"
+#define CAPABILITIES_SIZE 64 /* XATTR_CAPS_SZ: 24 */
+
+static bool attributes_hold_capabilities(int src, const struct stat *st, int dst,
+					 const struct stat *was)
+{
+	char a[CAPABILITIES_SIZE], b[CAPABILITIES_SIZE];
+	const ssize_t n = fgetxattr(src, CAPABILITIES, a, sizeof(a));
+	return attributes_same_owner(st, was) && n > 0 &&
+	       getxattr(io_proc_path(dst).text, CAPABILITIES, b, sizeof(b)) == n &&
+	       memcmp(a, b, (size_t)n) == 0;
+}
+
+bool attributes_hold_privileges(int src, const struct stat *st, int dst, const struct stat *was)
+{
+	return !(st->st_mode & 06000 & ~attributes_held(st, was)) &&
+	       (fgetxattr(src, CAPABILITIES, NULL, 0) <= 0 ||
+		attributes_hold_capabilities(src, st, dst, was));
+}
+
+/* Nor does the owner of the copy get capabilities, if the source has another one. */
+static bool attributes_refuse_capabilities(struct applying *a)
+{
+	struct attributes_pair *p = a->p;
+	if (a->exposed)
+		return !attributes_hold_capabilities(p->src.fd, p->st, p->dst.fd, &a->was);
+	return S_ISREG(p->st->st_mode) && attributes_look(a) && io_is_foreign(&p->now) &&
+	       !attributes_owned(a);
+}
+
+/* Who may not read the source reads no attribute of it, either: the mode is set last. */
+static void attributes_narrow(struct applying *a)
+{
+	const struct attributes_pair *p = a->p;
+	struct xattr_blame blame;
+	if (!a->exposed)
+		return;
+	const mode_t both = p->now.st_mode & (p->st->st_mode | 07700);
+	if (xattr_remove(&p->dst, XATTR_ACL, &blame) > 0 || both != p->now.st_mode) {
+		a->chmods = true;
+		(void)!fchmod(p->dst.fd, both & 07777);
+	}
+}
+
 static int attributes_copy_xattrs(struct applying *a)
 {
 	char list[XATTR_LIST];
@@ -134,14 +188,20 @@ static int attributes_copy_xattrs(struct applying *a)
 	ssize_t n = xattr_list(&p->src, list);
 	if (n < 0)
 		return (int)n;
-	const bool refused = a->foreign && attributes_take(list, &n, "security.capability");
+	const bool refused = xattr_lists(list, n, CAPABILITIES) &&
+			     attributes_refuse_capabilities(a) &&
+			     attributes_take(list, &n, CAPABILITIES);
 	a->acl[0] = xattr_lists(list, n, XATTR_ACL);
 	a->acl[1] = xattr_lists(list, n, XATTR_DEFAULT);
 	a->listed = storage_lists_attributes(p->storage, p->src.fd, p->st->st_dev);
 	const int r = xattr_copy_all(&p->src, list, n, &p->dst, p->reused, &a->blame);
 	if (r < 0 || !refused)
 		return r;
-	a->reason = "its capabilities are not copied, because another user may write to DST";
+	a->blame.src = false;
+	a->reason = a->exposed ? "its capabilities are not copied, because DST existed: another "
+				 "user may write to it"
+			       : "its capabilities are not copied, because its owner or group "
+				 "differs";
 	return -EPERM;
 }
 
@@ -178,22 +238,24 @@ static int attributes_copy_mode(struct applying *a)
 		return 0;
 	if (!attributes_look(a))
 		return attributes_blame(a, "fstat");
-	const bool taken = a->foreign && a->given, owned = attributes_owned(a) && !taken;
+	const mode_t given = !attributes_owned(a) ? 0
+			     : a->exposed         ? attributes_held(p->st, &a->was)
+						  : 06000;
 	int r = attributes_copy_acl(a, 0);
 	/* Without the ACL, its group must not get what the mask allows others. */
 	const mode_t mode = r < 0 && !a->blame.src ? acl_mode_without(&p->src, p->st->st_mode)
 						   : p->st->st_mode;
 	if (r == 0 && S_ISDIR(p->st->st_mode))
 		r = attributes_copy_acl(a, 1);
-	const int set = attributes_set_mode(a, mode & (owned ? 07777 : 01777));
+	const int set = attributes_set_mode(a, mode & (01777 | given));
 	if (set < 0)
 		return set;
-	if (r < 0 || owned || !(p->st->st_mode & 06000))
+	if (r < 0 || !(p->st->st_mode & 06000 & ~given))
 		return r;
-	a->reason = taken ? "its setuid and setgid bits are not copied, because another user may "
-			    "write to DST"
-			  : "its setuid and setgid bits are not copied, because its owner or group "
-			    "differs";
+	a->reason = attributes_owned(a) ? "its setuid and setgid bits are not copied, because DST "
+					  "existed: another user may write to it"
+					: "its setuid and setgid bits are not copied, because its "
+					  "owner or group differs";
 	return -EPERM;
 }
 
@@ -284,10 +346,15 @@ int attributes_apply(struct attributes_pair *p, unsigned preserve, attributes_lo
 	struct fcopy_error e;
 	unsigned set = 0;
 	int r = 0;
+	a.exposed = p->exposed && S_ISREG(p->st->st_mode);
+	if (a.exposed && attributes_look(&a))
+		a.was = p->now;
 	for (size_t i = 0; r == 0 && i < ATTRIBUTES; i++) {
 		const enum fcopy_attribute which = attributes_order[i];
 		if (!(preserve & which))
 			continue;
+		if (which == FCOPY_ATTR_XATTR && preserve & FCOPY_ATTR_MODE)
+			attributes_narrow(&a);
 		const int failed = attributes_set(&a, which);
 		if (failed == 0)
 			set |= which;

@@ -96,7 +96,7 @@ struct attributes_pair {
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	unsigned required;       /* options.preserve_required */
 	bool reused;  /* dst is of an earlier attempt: it may have attributes that src lacks */
-	bool exposed; /* dst was there: its owner may have it open */
+	bool exposed; /* dst was there: another user may have it open */
 	bool bare;    /* dst is new, in a directory that gives no ACL to what is created in it */
 	/* The results: of dst, after its times were set; and whether its storage may change the
 	 * time that was set when dst is closed. */
@@ -115,6 +115,9 @@ typedef int attributes_loss(void *arg, enum fcopy_attribute, const struct fcopy_
  * on_loss returned. */
 int attributes_apply(struct attributes_pair *, unsigned preserve, attributes_loss *on_loss,
 		     void *arg);
+/* Has the regular file dst, which is there, the setuid and setgid bits and the capabilities that
+ * src has? It gets no others. dst may be O_PATH. */
+bool attributes_hold_privileges(int src, const struct stat *, int dst, const struct stat *);
 /* May the file that is open as dst have attributes of an old one, or of an earlier attempt? */
 bool attributes_may_be_old(const struct endpoint *dst);
 /* A checksum of all that a copy can get of its source, except for the time of access: has a repair

@@ -178,7 +178,11 @@ static int file_create_visible(struct endpoint *e, const struct endpoint *src,
 	struct file *f = file_of(e);
 	const struct place *p = &f->place;
 	struct failure fail;
-	mode_t mode = p->exists ? p->st.st_mode & 01777 : replace_new_mode(src);
+	/* Its owner, mode and ACL are set when it is complete: until then nobody else may open it.
+	 */
+	mode_t mode = e->options->preserve & FCOPY_ATTR_MODE && S_ISREG(src->st.st_mode) ? 0600
+		      : p->exists ? p->st.st_mode & 01777
+				  : replace_new_mode(src);
 	const int fd = slot_make(&f->slot, p->dir, p->name, -1, temporary_make, &mode, "open",
 				 &fail);
 	e->visible = f->slot.is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;

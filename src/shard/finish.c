@@ -47,7 +47,7 @@ static void finish_large_copy(struct worker *w, const struct entry *e, int src, 
 	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
 		r = report_call(w, e, "fchmod", entry_dst, errno);
 	if (r == 0)
-		r = preserve_open(w, e, src, dst, &st);
+		r = preserve_open(w, e, src, dst, &st, false);
 	if (r == 0 && w->tree->root.ground.flush == FLUSH_EACH && fsync(dst) < 0)
 		report_call(w, e, "fsync", entry_dst, errno);
 }

@@ -133,7 +133,7 @@ static void directory_set_attributes(struct worker *w, struct directory *d)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const struct entry e = ENTRY(d, "");
-	int lost = preserve_open(w, &e, d->src, d->dst, &d->st);
+	int lost = preserve_open(w, &e, d->src, d->dst, &d->st, d->state == DIRECTORY_OLD);
 	const struct tree *t = w->tree;
 	struct stat now;
 	if (d->state == DIRECTORY_OLD || o->preserve & FCOPY_ATTR_MODE)

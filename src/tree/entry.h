@@ -55,8 +55,10 @@ bool link_dest_is_made(struct worker *, const struct entry *, int fd);
  * nevertheless; what the caller has just made, by_path, does not. */
 int preserve_entry(struct worker *, const struct entry *, const struct xattr_file *src,
 		   const struct xattr_file *dst, const struct stat *, unsigned which);
-/* Gives it all attributes that are to be preserved, by descriptors of files or directories. */
-int preserve_open(struct worker *, const struct entry *, int src, int dst, const struct stat *);
+/* Gives it all attributes that are to be preserved, by descriptors of files or directories.
+ * exposed: dst was there. */
+int preserve_open(struct worker *, const struct entry *, int src, int dst, const struct stat *,
+		  bool exposed);
 /* An attribute that could not be set. Returns 0 after a warning; or -errno if it is required, or if
  * it is lost because the storage fails; reported. */
 int preserve_lose(struct worker *, const struct entry *, unsigned which,

@@ -99,14 +99,6 @@ static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 	       (!w->tree->root.compares || resume_flush(w, e));
 }
 
-/* A file with setuid or setgid bits, or capabilities, needs a new inode if another user owns DST:
- * that user may have it open or mapped. */
-static bool update_is_unsafe(int src, const struct stat *st, const struct stat *old)
-{
-	return io_is_foreign(old) &&
-	       (st->st_mode & 06000 || fgetxattr(src, "security.capability", NULL, 0) > 0);
-}
-
 /* Sets the attributes that differ. Returns 1; 0 if the entry must be replaced instead: other names
  * of its inode may belong to snapshots, and attributes of symlinks and special files are set when
  * they are made; or -errno, reported. */
@@ -129,7 +121,8 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 		return 1;
 	/* Of what a symlink in DST leads to, no attribute is set: the copy decides whether to
 	 * follow it. */
-	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 || update_is_unsafe(fd, st, old) ||
+	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 ||
+	    !(attributes_hold_privileges(fd, st, dst, old) || in_place_always(&w->options)) ||
 	    fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !same_inode(&named, old))
 		return 0;
@@ -141,7 +134,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	if (again < 0)
 		return 0;
 	const uint64_t sum = attributes_sum(again, old);
-	int lost = preserve_open(w, e, fd, again, st);
+	int lost = preserve_open(w, e, fd, again, st, true);
 	/* Not what was tried: a time or an owner may be one that DST cannot store. */
 	if (lost == 0 && (fstat(again, &named) < 0 || attributes_sum(again, &named) != sum))
 		w->work.outcome.action = FCOPY_ACTION_REPAIRED;
@@ -431,9 +424,10 @@ int preserve_entry(struct worker *w, const struct entry *e, const struct xattr_f
 	return preserve_all(&l, src, dst, st, which, false);
 }
 
-int preserve_open(struct worker *w, const struct entry *e, int src, int dst, const struct stat *st)
+int preserve_open(struct worker *w, const struct entry *e, int src, int dst, const struct stat *st,
+		  bool exposed)
 {
 	struct losing l = {.w = w, .e = e, .goes_on = true};
 	return preserve_all(&l, &(struct xattr_file){.fd = src}, &(struct xattr_file){.fd = dst},
-			    st, ~0U, true);
+			    st, ~0U, exposed);
 }

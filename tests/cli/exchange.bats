@@ -352,8 +352,9 @@ is_capable() {
 			# shellcheck disable=SC2086 # words
 			run --separate-stderr "$FCOPY" $options src dst
 			[ "$status" = 0 ]
-			if [[ $options == *--attributes-only || $options == *--inplace ]]; then
-				mentions "are not copied, because another user may write to DST"
+			if [[ $options == *--inplace || $options == *-only* ]]; then
+				mentions "are not copied, because DST existed: another user may write to it"
+				expect 0 $options src dst # it is root's now, and can still be mapped
 			fi
 			if [ "$(cat dst/su)" = GOOD ] && [[ $options != *--inplace ]]; then
 				[ $bits != caps ] || is_capable dst/su # a new inode
@@ -364,6 +365,32 @@ is_capable() {
 			fi
 			[[ $options != --mirror && $options != *changed ]] || holds GOOD dst/su
 		done
+	done
+	# Nor is its owner asked: it may have had another one when it was opened.
+	chown 0 dst
+	chmod 4755 src/su
+	rm dst/su
+	cp -p src/su dst/su
+	chmod 755 dst/su
+	local inode
+	inode=$(stat -c %i dst/su)
+	expect 0 --mirror src dst
+	[ "$(stat -c %a dst/su)" = 4755 ]
+	[ "$(stat -c %i dst/su)" != "$inode" ]
+	inode=$(stat -c %i dst/su)
+	chmod 4711 src/su # it keeps what it has
+	expect 0 --mirror src dst
+	[ "$(stat -c '%a %i' dst/su)" = "4711 $inode" ]
+	# Capabilities are for the owner and group of SRC, also in a new file that keeps those of the old one.
+	chmod 755 src/su
+	capable src/su || return 0
+	for options in "src/su dst/su" "--inplace src/su dst/su" "-rT src dst"; do
+		rm dst/su
+		install -o 65534 -g 65534 -m 755 /dev/null dst/su
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr "$FCOPY" --preserve=xattr $options
+		mentions "dst/su: its capabilities are not copied, because "
+		never is_capable dst/su
 	done
 	# An earlier copy that another user owns is not linked, whatever is preserved; nor one with setuid bits that SRC lacks.
 	rm -rf src dst old
@@ -379,6 +406,30 @@ is_capable() {
 	chmod 4755 old/f
 	expect 0 -rT --link-dest=old src dst
 	holds GOOD dst/f
+}
+
+@test "until a copy that is written in place is complete, nobody else can open it or ask for its attributes" {
+	need_root "to own files as another user"
+	need strace setfattr
+	local made
+	mkdir -m 2775 shared
+	chown 65534:65534 shared
+	random secret 1000
+	chmod 640 secret
+	for made in --inplace '--attributes-only --no-preserve=links' '-aT --inplace'; do
+		rm -f shared/*
+		# shellcheck disable=SC2086 # words
+		traced 0 trace=openat,open $made -p secret shared/f
+		grep -q '"f", .*O_CREAT.*, 0600)' trace || { cat trace; return 1; }
+		[ "$(stat -c '%u %a' shared/f)" = '0 640' ]
+	done
+	# The mode of what was there is narrowed first.
+	echo old >there
+	chmod 644 there
+	setfattr -n user.token -v hunter2 secret || skip "no attributes here"
+	traced 0 trace=fchmod,fsetxattr --attributes-only --preserve=all secret there
+	grep -v '"security' trace | head -n 1 | grep -q 'fchmod(.*, 0640)' || { cat trace; return 1; }
+	getfattr -n user.token there
 }
 
 @test "a symlink of another user is followed to no file that he cannot reach, and no FIFO of his is written to" {
