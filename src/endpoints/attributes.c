@@ -151,7 +151,7 @@ static bool attributes_hold_capabilities(int src, const struct stat *st, int dst
 bool attributes_hold_privileges(int src, const struct stat *st, int dst, const struct stat *was)
 {
 	return !(st->st_mode & 06000 & ~attributes_held(st, was)) &&
-	       (fgetxattr(src, CAPABILITIES, NULL, 0) <= 0 ||
+	       (geteuid() != 0 || fgetxattr(src, CAPABILITIES, NULL, 0) <= 0 ||
 		attributes_hold_capabilities(src, st, dst, was));
 }
 
@@ -170,7 +170,7 @@ static void attributes_narrow(struct applying *a)
 {
 	const struct attributes_pair *p = a->p;
 	struct xattr_blame blame;
-	if (!a->exposed)
+	if (!a->exposed || !attributes_look(a))
 		return;
 	const mode_t both = p->now.st_mode & (p->st->st_mode | 07700);
 	if (xattr_remove(&p->dst, XATTR_ACL, &blame) > 0 || both != p->now.st_mode) {
@@ -347,8 +347,8 @@ int attributes_apply(struct attributes_pair *p, unsigned preserve, attributes_lo
 	unsigned set = 0;
 	int r = 0;
 	a.exposed = p->exposed && S_ISREG(p->st->st_mode);
-	if (a.exposed && attributes_look(&a))
-		a.was = p->now;
+	if (a.exposed && fstat(p->dst.fd, &a.was) < 0)
+		a.was.st_mode = 0; /* it has nothing that it could keep */
 	for (size_t i = 0; r == 0 && i < ATTRIBUTES; i++) {
 		const enum fcopy_attribute which = attributes_order[i];
 		if (!(preserve & which))
