@@ -67,8 +67,8 @@ bool permissions_are_fixed(int err);
  * users could open them. */
 bool permissions_are_hidden(const struct tree *);
 
-/* A directory of DST that belongs to this user, who may not change the names in it: for the moment
- * the copy gives its owner that right, as rsync -a does. */
+/* A directory of DST that belongs to this user, who may not list, look up or change the names in
+ * it: for the moment the copy gives its owner that right, as rsync -a does. */
 
 /* Is it such a directory, and may the copy change its mode? It may if it also sets the mode that
  * the directory has in the end, or if it is a mirror. st: of the directory. */
@@ -78,14 +78,20 @@ static inline bool admit_is_due(const struct directory *d)
 {
 	return __atomic_load_n(&d->admit, __ATOMIC_ACQUIRE) == ADMIT_DUE;
 }
+/* open(2) of a directory failed with EACCES: opens such a one with O_PATH, for admit_enter().
+ * Returns a descriptor or -EACCES. */
+int admit_find(const struct tree *, int parent, const char *name);
+/* Before the first look into one whose owner may not list or search it. st: of *fd, which is opened
+ * again. Returns 1 if its mode was changed, 0 or -errno. */
+int admit_enter(const struct tree *, int *fd, const struct stat *st);
 /* Before the first change of a name in it. */
 void admit_changes(struct tree *, struct directory *);
 /* After the last one, and after the attributes of SRC were set: unless its mode is SRC's now, the
  * directory gets the one back that it had. */
 void admit_end(struct tree *, struct directory *);
 
-/* The same for a directory that was finished: gives the owner of the open directory the right to
- * change names. fd may be O_PATH. Returns false if nothing was changed; otherwise admit_close()
+/* The same for a directory that was finished: gives the owner of the open directory the rights that
+ * it lacks. fd may be O_PATH. Returns false if nothing was changed; otherwise admit_close()
  * restores the mode that *st has. */
 bool admit_open(int fd, const struct stat *st);
 void admit_close(int fd, const struct stat *st);

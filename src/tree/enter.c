@@ -228,7 +228,9 @@ static int directory_find(struct worker *w, const struct entry *e, const struct 
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	const bool old = e->listed ? e->dir->state != DIRECTORY_NEW
 				   : !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD;
-	const int fd = old ? directory_open_old(t, e->dir->dst, e->as) : -ENOENT;
+	int fd = old ? directory_open_old(t, e->dir->dst, e->as) : -ENOENT;
+	if (fd == -EACCES)
+		fd = admit_find(t, e->dir->dst, e->as);
 	if (fd >= 0 && e->listed && t->root.ground.withheld)
 		(void)permissions_admit_owner(e->dir->dst, e->as);
 	if (fd >= 0)
@@ -327,7 +329,8 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 							 : DIRECTORY_OLD;
 	if (d->state == DIRECTORY_OLD && d->dst >= 0) {
 		d->was = *now;
-		d->admit = admit_is_closed(t, d, now) ? ADMIT_DUE : ADMIT_NONE;
+		if (d->admit == ADMIT_NONE && admit_is_closed(t, d, now))
+			d->admit = ADMIT_DUE;
 	}
 	w->work.outcome.stage = OUTCOME_LATER;
 	w->work.outcome.replaced = !fresh;
@@ -377,14 +380,24 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 		report_refusal(w, e, entry_dst, EINVAL, source);
 		return;
 	}
+	const int admitted = dst >= 0 && !fresh ? admit_enter(t, &dst, &now) : 0;
+	if (admitted < 0) {
+		close(fd);
+		close(dst);
+		report_call(w, e, "open", entry_dst, -admitted);
+		return;
+	}
 	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
 	if (!d) {
+		if (admitted)
+			admit_close(dst, &now);
 		close(fd);
 		io_close(dst);
 		tree_stop(t, ENOMEM);
 		report_call(w, e, "malloc", entry_src, ENOMEM);
 		return;
 	}
+	d->admit = admitted ? ADMIT_GIVEN : ADMIT_NONE;
 	directory_begin(w, e, d, &now, fresh, mounted);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The modes that directories of DST have during the copy. New ones: what mkdir(2) leaves of the
- * source's. Read-only ones of this user: w and x of the owner are added, so that no other user can
- * enter. After a SIGKILL they stay until the next copy sets the mode of SRC.
+ * source's. Old ones of this user: the owner's rights that they lack are added, so that no other
+ * user can enter. After a SIGKILL they stay until the next copy sets the mode of SRC.
  */
 #include "directory.h"
 #include "endpoints/attributes.h"
@@ -13,25 +13,59 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHANGES 0300 /* what its owner needs to change names */
+#define CHANGES 0700 /* what its owner needs to list, look up and change names */
+#define LOOKS   0500 /* ... without the changes */
 
 static bool admit_set(int fd, mode_t mode)
 {
 	return fchmod(fd, mode) == 0 || (errno == EBADF && io_chmod(fd, mode) == 0);
 }
 
-bool admit_is_closed(const struct tree *t, const struct directory *d, const struct stat *st)
+static bool admit_may(const struct tree *t, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = t->options;
-	return d->state == DIRECTORY_OLD && ground_merges(&t->root.ground) && !t->share.by &&
+	return ground_merges(&t->root.ground) && !t->share.by &&
 	       (o->delete_extra || o->copy.preserve & FCOPY_ATTR_MODE) &&
 	       (st->st_mode & CHANGES) != CHANGES && st->st_uid == geteuid();
+}
+
+bool admit_is_closed(const struct tree *t, const struct directory *d, const struct stat *st)
+{
+	return d->state == DIRECTORY_OLD && admit_may(t, st);
+}
+
+int admit_find(const struct tree *t, int parent, const char *name)
+{
+	struct stat st;
+	const int fd = t->options->dry_run
+			   ? -1
+			   : openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0 && admit_may(t, &st))
+		return fd;
+	io_close(fd);
+	return -EACCES;
+}
+
+int admit_enter(const struct tree *t, int *fd, const struct stat *st)
+{
+	if ((st->st_mode & LOOKS) == LOOKS || t->options->dry_run || !admit_may(t, st))
+		return 0;
+	const bool given = admit_open(*fd, st);
+	const int again = openat(*fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int err = errno;
+	if (again < 0 && given)
+		admit_close(*fd, st);
+	if (again < 0)
+		return -err;
+	close(*fd);
+	*fd = again;
+	return given;
 }
 
 bool admit_open(int fd, const struct stat *st)
 {
 	if ((st->st_mode & CHANGES) == CHANGES || st->st_uid != geteuid() ||
-	    faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES)
+	    faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES)
 		return false;
 	return admit_set(fd, (st->st_mode & 07777) | CHANGES);
 }

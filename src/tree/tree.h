@@ -116,7 +116,8 @@ struct directory {
 	enum directory_names names;
 	bool failed; /* a failure of the directory itself was reported; atomic */
 	bool grown;  /* OLD: more was done to its names than files replaced; atomic */
-	/* May its owner, this user, change the names in dst? DUE: not before admit_changes();
+	/* May its owner, this user, look up and change the names in dst? DUE: not before
+	 * admit_changes();
 	 * GIVEN: until admit_end(). Atomic. */
 	enum { ADMIT_NONE, ADMIT_DUE, ADMIT_GIVEN } admit;
 	struct opened_directory opened;

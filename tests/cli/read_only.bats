@@ -107,6 +107,48 @@ mirrored() {
 	[ "$(modes_of s)" = "$(modes_of d)" ]
 }
 
+@test "its owner may not list or search a directory of DST: a mirror and -a copy into it, and its mode is kept" {
+	local mode options
+	shared
+	as_owner mkdir -p s/d/sub/deep
+	as_owner sh -c 'echo 1 >s/f; echo 1 >s/d/f; echo 1 >s/d/sub/deep/f'
+	for mode in 0 100 200 300 400 600; do
+		for options in --mirror '-aT --delete' -aT '-rT --delete'; do
+			rm -rf d
+			as_owner mkdir -p d/d/sub/deep
+			as_owner sh -c 'echo x >d/d/x; echo x >d/d/sub/deep/x; touch -d 2001-01-01 d/d'
+			if [ "$options" = '-rT --delete' ]; then
+				as_owner rm d/d/sub/deep/x
+			else
+				as_owner chmod $mode d/d/sub/deep d/d/sub
+			fi
+			as_owner chmod $mode d/d
+			# shellcheck disable=SC2086 # words
+			as_nobody 0 $options s d
+			# Without the modes of SRC, each directory gets its own back.
+			[ "$options" != '-rT --delete' ] || [ "$(stat -c %a d/d)" = $mode ]
+			as_owner chmod u+rwx d/d
+			[ "$(modes_of s)" = "$(modes_of d)" ] || [ "$options" = '-rT --delete' ]
+			[ "$options" != -aT ] || as_owner rm d/d/x d/d/sub/deep/x
+			diff -r s d
+		done
+	done
+	# A directory of SRC that cannot be read, and a directory of another user in DST.
+	need_root
+	rm -rf d
+	as_owner mkdir d
+	as_owner mkdir -m 0 d/d d/secret
+	mkdir -m 700 s/secret
+	as_nobody 1 --mirror s d
+	[ "$(stat -c %a d/secret)" = 0 ]
+	rmdir s/secret
+	rm -r d/d
+	mkdir -m 700 d/d
+	as_nobody 1 --mirror s d
+	mentions "d/d: open: Permission denied"
+	[ "$(stat -c '%u %a' d/d)" = "0 700" ]
+}
+
 @test "a mirror replaces its owner's read-only files; -a refuses them, and names -f" {
 	shared
 	as_owner mkdir s
