@@ -165,9 +165,17 @@ void directory_repair(struct worker *w, struct directory *d, struct outcome *o)
 	if (w->tree->options->update && !news && o->action == FCOPY_ACTION_UNCHANGED &&
 	    fstat(d->dst, &now) == 0 && !directory_differs(w->tree, d, &now, ~0U))
 		return;
-	const uint64_t sum = news ? attributes_sum(d->dst, &d->was) : 0;
+	/* The marker of a mirror, as any name that came and went, has changed its time. */
+	struct stat before = d->was;
+	if (news && fstat(d->dst, &now) == 0)
+		before.st_mtim = now.st_mtim;
+	const uint64_t old = news ? attributes_sum(d->dst, &d->was) : 0;
+	const uint64_t timed = news ? attributes_sum(d->dst, &before) : 0;
 	directory_set_attributes(w, d);
-	if (news && fstat(d->dst, &after) == 0 && attributes_sum(d->dst, &after) == sum)
+	if (!news || fstat(d->dst, &after) < 0)
+		return;
+	const uint64_t sum = attributes_sum(d->dst, &after);
+	if (sum == old || sum == timed)
 		o->action = FCOPY_ACTION_UNCHANGED;
 }
 

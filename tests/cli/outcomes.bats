@@ -191,6 +191,37 @@ tree_of_all() {
 	[ "$(jq -s '.[-1].tree.repaired' <<<"$output")" = 1 ]
 }
 
+@test "a directory whose attributes cannot be set is not reported as repaired" {
+	need_root "to make directories of two users"
+	mkdir w
+	chown 65534 w
+	as_nobody 0 --version # copies the program
+	cp fcopy w
+	cd w
+	mkdir -p s/sub t/sub
+	chown -R 65534 s
+	chmod 777 t t/sub
+	touch -d 2001-01-01 s/sub s
+	for _ in 1 2; do
+		as_nobody 0 --mirror -v --json=lines s t
+		lines_agree
+		mentions "t: futimens: Operation not permitted" "t/sub: futimens: Operation not permitted"
+		[ "$(jq -s '.[-1].tree.repaired' <<<"$output")" = 0 ]
+		never grep "attributes repaired" <<<"$stderr"
+	done
+	chown -R 65534 t
+	as_nobody 0 --mirror --json=lines s t
+	lines_agree
+	[ "$(jq -s '.[-1].tree.repaired' <<<"$output")" = 2 ]
+	# The mode that it has during the copy is that of SRC.
+	$NOBODY chmod 700 s/sub
+	as_nobody 0 --mirror s t
+	$NOBODY chmod 0 t/sub
+	as_nobody 0 --mirror --json=lines s t
+	lines_agree
+	[ "$(jq -s '.[-1].tree.repaired' <<<"$output")" = 1 ]
+}
+
 @test "what -i, -n and -u leave alone: the object does not say that DST is the copy" {
 	mkdir s d
 	echo new >s/f
