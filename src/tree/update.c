@@ -299,7 +299,7 @@ int link_dest_open(struct tree *t, int dst, const char *name, int *fd)
 	close(*fd);
 	*fd = -1;
 	return tree_refuse(t, path, EXDEV,
-			   "is on another file system than DST: no file can be linked",
+			   "is on another file system or subvolume than DST: no file can be linked",
 			   FCOPY_ADVICE_USAGE);
 }
 

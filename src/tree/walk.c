@@ -399,11 +399,7 @@ void root_walk(struct building *r, struct directory *d)
 	/* It may be bound to a place below itself. Of several SRC, one may be below another one. */
 	if (merges && !tree_has_several(t) && fstat(r->dst, &st) == 0)
 		(void)rivals_claim(t, &ENTRY(d, ""), &st);
-	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
-			   &d->link) == 0)
-		walk_tree(t, d);
-	else
-		t->root.failures++;
+	walk_tree(t, d);
 	walk_report_missing(t, d);
 	if (merges)
 		mirror_end(t, d);
@@ -431,6 +427,12 @@ struct directory *root_start(struct building *r, const struct ground *ground)
 	struct directory *d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
 	if (!d || (r->dst >= 0 && fstat(r->dst, &st) < 0)) {
 		root_fail(r, d ? "fstat" : "malloc", d ? errno : ENOMEM);
+		free(d);
+		return NULL;
+	}
+	/* Before anything is changed: the caller removes a new DST, which is empty. */
+	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
+			   &d->link) < 0) {
 		free(d);
 		return NULL;
 	}

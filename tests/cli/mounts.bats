@@ -328,3 +328,27 @@ load helper
 	grep -q "m/d/old: is a subvolume: not removed; delete it, or use --exclude to keep it" kept
 	never grep -r "mount point" kept cleared
 }
+
+@test "--link-dest in another subvolume of btrfs: refused before DST is made or changed, also by a mirror" {
+	need_root "to mount an image"
+	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs btrfs
+	truncate -s 120M image
+	PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q image
+	mkdir m
+	export FCOPY PATH=$PATH:/usr/sbin:/sbin
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 9
+		cd m && btrfs -q subvolume create mon && mkdir s old && echo 1 >s/f && echo 2 >old/f && chmod 711 old
+		"$FCOPY" -aT s mon || exit 8
+		for how in "--mirror --reflink" --mirror "-aT --keep-going" "-aT --inplace --keep-going"; do
+			! "$FCOPY" $how --link-dest=mon s new 2>said || exit 7
+			grep -qx "fcopy: mon: is on another file system or subvolume than DST: no file can be linked" said || exit 6
+			[ ! -e new ] || exit 5
+		done
+		! "$FCOPY" --mirror --link-dest=mon s old || exit 4
+		[ "$(stat -c %a old) $(cat old/f) $(ls -A old)" = "711 2 f" ] || exit 3
+		[ "$(ls -A | xargs)" = "mon old s said" ] || exit 2
+		cd / && umount "$OLDPWD"'
+	[ "$status" != 9 ] || skip "no btrfs here"
+	demand 0
+}

@@ -244,7 +244,7 @@ load tree
 	# shellcheck disable=SC2016
 	run --separate-stderr bash -c 'ulimit -n 40; "$0" -av --link-dest=/proc f* d' "$FCOPY"
 	demand 2
-	mentions "/proc: is on another file system than DST"
+	mentions "/proc: is on another file system or subvolume than DST"
 	never grep "Too many" <<<"$stderr"
 }
 
