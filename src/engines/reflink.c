@@ -5,23 +5,59 @@
 
 #include <errno.h>
 #include <linux/fs.h>
+#include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/param.h>
 #include <sys/stat.h>
 
-/* Returns 0, RESULT_NEXT or -errno. */
-static int clone_file(struct transfer *t)
+/* Makes one call. Returns 0, RESULT_NEXT or -errno. arg: a descriptor, or a pointer. */
+static int clone_by(struct transfer *t, const char *call, unsigned long request, uintptr_t arg)
 {
-	while (ioctl(t->dst, FICLONE, t->src) < 0) {
+	t->io.calls++;
+	while (ioctl(t->dst, request, arg) < 0) {
 		/* As in coreutils, only these are failures; any other errno means "unsupported". */
 		bool real = io_is_full(errno) || errno == EIO || errno == ENOMEM;
 		if (errno == EINTR && !io_cancelled(&t->io))
 			continue;
 		if (real || errno == EINTR)
-			return transfer_fail(t, "ioctl(FICLONE)", SIDE_BOTH, -errno);
-		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, errno);
+			return transfer_fail(t, call, SIDE_BOTH, -errno);
+		return transfer_refuse(t, call, SIDE_BOTH, errno);
 	}
 	return 0;
+}
+
+static int clone_whole(struct transfer *t)
+{
+	return clone_by(t, "ioctl(FICLONE)", FICLONE, (uintptr_t)t->src);
+}
+
+/* Truncates DST to the size of SRC, but only if a call for SRC's whole blocks succeeds: EINVAL has
+ * other reasons, too, such as nodatacow on btrfs: then DST must keep its bytes. If SRC is
+ * smaller than a block, that call clones nothing, from the end of SRC, and is checked by the file
+ * system as any other. */
+static int clone_over_longer(struct transfer *t, off_t size, const struct stat *dst)
+{
+	const off_t whole = size - size % dst->st_blksize;
+	struct file_clone_range range = {.src_fd = t->src,
+					 .src_offset = whole ? 0 : (uint64_t)size,
+					 .src_length = (uint64_t)whole};
+	int r = clone_by(t, "ioctl(FICLONERANGE)", FICLONERANGE, (uintptr_t)&range);
+	if (r)
+		return r;
+	r = io_truncate(t->dst, size);
+	return r < 0 ? transfer_fail(t, "ftruncate", SIDE_DST, r) : clone_whole(t);
+}
+
+/* FICLONE fails with EINVAL if SRC's last block is partial and DST, written in place, is longer. */
+static int clone_file(struct transfer *t, off_t size)
+{
+	struct stat dst;
+	int r = clone_whole(t);
+	if (r != RESULT_NEXT || t->refusal != EINVAL || t->fresh)
+		return r;
+	if (fstat(t->dst, &dst) < 0)
+		return transfer_fail(t, "fstat", SIDE_DST, -errno);
+	return dst.st_size > size && dst.st_blksize > 0 ? clone_over_longer(t, size, &dst) : r;
 }
 
 static int reflink_copy(struct transfer *t)
@@ -36,8 +72,7 @@ static int reflink_copy(struct transfer *t)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	if (t->end < src.st_size) /* FICLONE clones whole files only */
 		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
-	t->io.calls++;
-	int r = clone_file(t);
+	int r = clone_file(t, src.st_size);
 	if (r)
 		return r;
 	if (fstat(t->dst, &dst) < 0)

@@ -261,6 +261,45 @@ make_sparse() {
 	[ "$tried" ] || skip "neither can be made and mounted here"
 }
 
+@test "on btrfs and xfs: a clone in place of a longer file, but one that is refused leaves it whole" {
+	need_root "to mount"
+	need filefrag
+	local fs tried=
+	export FCOPY fs
+	for fs in btrfs xfs; do
+		type mkfs.$fs >/dev/null 2>&1 || continue
+		truncate -s 400M $fs.img
+		mkfs.$fs -q $fs.img
+		mkdir -p m
+		# shellcheck disable=SC2016
+		private_mounts 'mount -o loop $fs.img m || exit 77
+			cd m && random() { head -c "$2" /dev/urandom >$1; }
+			for size in 6 4095 70001; do
+				random a $size
+				for how in --reflink -m8 --reflink=auto; do
+					random b 3000000
+					"$FCOPY" --inplace $how a b || exit 9
+					cmp a b || exit 8
+					[ $size = 70001 ] || continue
+					sync . && filefrag -v b | grep -q shared || exit 7
+				done
+				# btrfs clones no file without checksums into one with them.
+				[ $fs = btrfs ] || continue
+				rm -f bare; touch bare; chattr +C bare; cat a >bare; random b 3000000; cp b old
+				! "$FCOPY" --inplace --reflink bare b || exit 6
+				! "$FCOPY" --inplace -m8 bare b || exit 5
+				cmp b old || exit 4
+				"$FCOPY" --inplace --reflink=auto bare b || exit 3
+				cmp a b || exit 2
+			done'
+		[ "$status" != 77 ] || continue
+		tried=yes
+		demand 0
+		rm $fs.img
+	done
+	[ "$tried" ] || skip "neither can be made and mounted here"
+}
+
 @test "on tmpfs and btrfs auto does not try threads: they save too little" {
 	need_root "to mount"
 	need mkfs.btrfs
