@@ -134,10 +134,14 @@ static bool decide_skip(struct question *q)
 						      : decide_as(q, ACT_SKIP);
 }
 
+static bool is_kept(const struct fcopy_tree_options *o)
+{
+	return o->update == FCOPY_UPDATE_NONE || o->update == FCOPY_UPDATE_NONE_FAIL;
+}
+
 static bool is_skipped(const struct facts *f, const struct fcopy_tree_options *o)
 {
-	return o->update == FCOPY_UPDATE_NONE || o->update == FCOPY_UPDATE_NONE_FAIL ||
-	       (o->update == FCOPY_UPDATE_OLDER && f->keeps);
+	return is_kept(o) || (o->update == FCOPY_UPDATE_OLDER && f->keeps);
 }
 
 /* Can the content be equal? SRC itself is no copy of it: a copy that is resumed refuses it. */
@@ -158,6 +162,9 @@ static bool decide_update(struct question *q)
 	const struct facts *f = q->f;
 	const bool changed = q->o->update == FCOPY_UPDATE_CHANGED;
 	const struct stat *old = decide_compared(q->g, f, q->o);
+	/* What exists stays, as with -n, also a symlink that leads nowhere. */
+	if (!old && is_kept(q->o) && !f->old_output)
+		return decide_skip(q);
 	if (!old)
 		return decide_unseen(q, f->target_err);
 	if ((S_ISDIR(old->st_mode) && !q->removes && changed) ||

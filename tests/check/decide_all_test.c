@@ -117,7 +117,7 @@ static const char *decided_wrongly(const struct ground *g, const struct facts *f
 		return "nothing is left alone";
 	if (d.act == ACT_REFUSE && !d.place && !(d.err > 0 && !d.call != !d.reason))
 		return "refused without a reason";
-	if (old && (none || (o->update == FCOPY_UPDATE_OLDER && f->keeps)) &&
+	if ((none ? f->exists : old && o->update == FCOPY_UPDATE_OLDER && f->keeps) &&
 	    d.act != (f->made ? ACT_RIVAL : ACT_SKIP) && d.act != ACT_REFUSE)
 		return "--update replaces what it keeps";
 	if (d.act == ACT_MAKE)

@@ -141,3 +141,22 @@ load helper
 	expect 0 --inplace --update=none - new <<<new
 	holds new new
 }
+
+@test "--update=none leaves a symlink that leads nowhere, as -n does; none-fail reports it" {
+	local option
+	mkdir s t
+	echo 1 >s/f
+	ln -s nowhere t/f
+	ln -s loop t/loop
+	echo 1 >s/loop
+	for option in -n --update=none; do
+		expect 0 -rT $option s t
+		expect 0 $option s/f t
+		expect 0 $option s/f t/f
+		expect 0 $option --dry-run s/loop t
+		expect 0 $option - t/f <s/f
+	done
+	expect 1 -rT --update=none-fail s t
+	mentions "fcopy: t/f: exists, and is not replaced" "fcopy: t/loop: exists, and is not replaced"
+	[ "$(readlink t/f) $(readlink t/loop) $(ls -A t | xargs)" = "nowhere loop f loop" ]
+}
