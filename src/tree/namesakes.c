@@ -195,6 +195,15 @@ bool namesakes_are_one(struct tree *t, const struct search *s)
 	return !link && reader_lists(e->dir->dst, e->as);
 }
 
+bool namesakes_are_links(const struct tree *t, const struct search *s)
+{
+	struct stat src, dst;
+	const struct entry *e = s->e;
+	return t->links && s->rival[0] && s->src.st_nlink > 1 && S_ISREG(s->src.st_mode) &&
+	       system_has(e->dir->dst, SYSTEM_NAMES) && !system_folds(e->dir->dst) &&
+	       namesakes_stat_both(e, s->rival, &src, &dst) && same_inode(&src, &s->src);
+}
+
 bool namesakes_have_one_source(const struct search *s)
 {
 	struct stat src, dst;

@@ -41,6 +41,9 @@ struct search {
 void namesakes_search(struct tree *, struct search *s, bool thorough);
 /* Has an entry of this name made what it leads to? */
 bool namesakes_are_one(struct tree *, const struct search *);
+/* Are the entry and the rival hard links of one file, on storage where no two names are one?
+ * Another copy of SRC, at the same time, has linked them. */
+bool namesakes_are_links(const struct tree *, const struct search *);
 /* Two names of one source, of which one leads to the other in DST: both have its bytes. */
 bool namesakes_have_one_source(const struct search *);
 

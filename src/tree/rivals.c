@@ -83,7 +83,7 @@ static bool rivals_are_own(struct tree *t, const struct entry *e, const struct s
 	if (namesakes_are_impossible(e, st))
 		return !namesakes_are_twice(t, e);
 	namesakes_search(t, &s, false);
-	return s.count < 2 && namesakes_are_one(t, &s);
+	return s.count < 2 && (namesakes_are_links(t, &s) || namesakes_are_one(t, &s));
 }
 
 /* Has another entry made what e's name leads to, or followed it to its copy? */

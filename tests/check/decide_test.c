@@ -58,7 +58,7 @@ static const struct row {
     {FILE_, TO_FILE,
      "m    S  m  S     X     m        c        c        mb  mb  m        ma X  r   X  r   L"},
     {FILE_, DANGLING,
-     "U    S  U  U     U     U        c        c        mb  mb  m        U  X  r   X  r   L"},
+     "U    S  U  S     X     U        c        c        mb  mb  m        U  X  r   X  r   L"},
     {FILE_, FIFO_,
      "U    S  U  S     X     U        c        c        mb  mb  m        U  X  r   X  r   P"},
     {FILE_, DIRECTORY_,

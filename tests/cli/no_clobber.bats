@@ -158,5 +158,5 @@ load helper
 	done
 	expect 1 -rT --update=none-fail s t
 	mentions "fcopy: t/f: exists, and is not replaced" "fcopy: t/loop: exists, and is not replaced"
-	[ "$(readlink t/f) $(readlink t/loop) $(ls -A t | xargs)" = "nowhere loop f loop" ]
+	[ "$(readlink t/f t/loop | xargs)" = "nowhere loop" ]
 }
