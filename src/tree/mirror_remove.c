@@ -49,9 +49,9 @@ static bool mirror_is_mount(int fd, const struct stat *st, dev_t above)
 	return root < 0 ? st->st_dev != above : root > 0;
 }
 
-/* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is a mount point, or below
- * one, and stays is set. */
-static int mirror_open(int fd, const char *path, size_t length, bool stays, bool follow)
+/* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is
+ * a mount point, or below one. */
+static int mirror_open(int fd, const char *path, size_t length, bool source, bool follow)
 {
 	char name[NAME_MAX + 1];
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
@@ -70,7 +70,7 @@ static int mirror_open(int fd, const char *path, size_t length, bool stays, bool
 		if (below < 0)
 			return -err;
 		at = below;
-		if (!stays || (fstat(at, &st) == 0 && !mirror_is_mount(at, &st, top.st_dev)))
+		if (source || (fstat(at, &st) == 0 && !mirror_is_mount(at, &st, top.st_dev)))
 			continue;
 		close(at);
 		return -EXDEV;
@@ -281,16 +281,11 @@ static int mirror_remove(struct mirror_run *x, int *parent, const char *name, ch
 	return r;
 }
 
-/* Removes or counts what is in this directory, which may be below a mount point, or in a subvolume.
- */
-static struct mirror_run mirror_run_of(struct worker *w, const struct directory *d, bool counts,
+static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts,
 				       bool reports)
 {
-	struct mirror_run x = {.w = w,
-			       .root = entry_top(&ENTRY(d, "")),
-			       .counts = counts,
-			       .reports = reports,
-			       .dev = d->dst_inode.dev};
+	struct mirror_run x = {
+	    .w = w, .root = root, .counts = counts, .reports = reports, .dev = root->dst_inode.dev};
 	(void)reader_climb(x.root->src, mirror_note_ancestor, &x, NULL);
 	return x;
 }
@@ -314,7 +309,7 @@ int mirror_may_remove(struct worker *w, const struct entry *e)
 	char path[PATH_MAX];
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
-	struct mirror_run x = mirror_run_of(w, e->dir, true, false);
+	struct mirror_run x = mirror_run_of(w, entry_top(e), true, false);
 	(void)mirror_remove(&x, &e->dir->dst, e->as, path);
 	if (x.obstacle)
 		return mirror_refuse_conflict(&x, e, path);
@@ -330,7 +325,7 @@ int mirror_remove_cleared(struct worker *w, const struct entry *e, int dir, cons
 	char path[PATH_MAX];
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
-	struct mirror_run x = mirror_run_of(w, e->dir, w->tree->options->dry_run, true);
+	struct mirror_run x = mirror_run_of(w, entry_top(e), w->tree->options->dry_run, true);
 	if (!w->tree->options->dry_run && w->work.facts.exists)
 		rivals_unclaim(w->tree, &w->work.facts.old);
 	const int r = mirror_remove_any(&x, &dir, name, path);
@@ -366,7 +361,7 @@ static int mirror_still_extra(const struct mirror_run *x, const struct extra *ex
 {
 	struct stat st;
 	const bool follow = x->w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
-	int src = mirror_open(x->root->src, extra->path, length, false, follow), r;
+	int src = mirror_open(x->root->src, extra->path, length, true, follow), r;
 	if (src < 0)
 		r = src == -ENOENT ? 1 : src == -ENOTDIR || src == -ELOOP ? 0 : src;
 	else
@@ -413,17 +408,15 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	struct stat st = {0};
 	strcpy(path, extra->path);
 	snprintf(directory, sizeof(directory), "%.*s", (int)length, path);
-	const bool stays = x->w->tree->options->one_file_system;
-	int dst = mirror_open(x->root->dst, extra->path, length, stays, false);
+	int dst = mirror_open(x->root->dst, extra->path, length, false, false);
 	if (dst < 0) {
 		mirror_refuse(x, path, -dst,
-			      dst == -EXDEV && stays
-				  ? "is below a mount point: -x removes nothing there"
-				  : NULL);
+			      dst == -EXDEV ? "is on another file system than DST: not removed"
+					    : NULL);
 		return;
 	}
 	const int unknown = fstat(dst, &st) < 0 ? errno : 0;
-	/* It may be below a mount point, or in a subvolume. */
+	/* It may be in a subvolume. */
 	x->dev = unknown ? x->root->dst_inode.dev : st.st_dev;
 	const bool admitted = !unknown && !x->counts && admit_open(dst, &st);
 	const char *reason = NULL;

@@ -156,26 +156,6 @@ load mirror
 	demand 0
 }
 
-@test "below a mount point of DST names are removed and change their type, not with -x; mounts in it stay" {
-	export FCOPY
-	private_mounts 'mkdir -p s/m/home d/m; mount -t tmpfs none d/m || exit 9
-		echo 1 >s/m/home/f; echo 1 >s/m/file
-		mkdir -p d/m/home/f d/m/file/sub d/m/old d/m/kept/on; echo 2 >d/m/old/g; echo 2 >d/m/extra
-		mount -t tmpfs none d/m/kept/on; echo 3 >d/m/kept/on/h
-		"$FCOPY" --mirror -x s d 2>one && exit 8
-		[ -f d/m/home/f ] && [ -f d/m/file ] && [ -f d/m/extra ] && [ -f d/m/old/g ] || exit 7
-		"$FCOPY" --mirror s d 2>two && exit 6
-		[ -f d/m/kept/on/h ] || exit 5
-		umount d/m/kept/on
-		"$FCOPY" --mirror s d || exit 4
-		diff -r s d'
-	[ "$status" != 9 ] || skip "no tmpfs can be mounted here"
-	demand 0
-	grep -qx "fcopy: d/m/extra: is below a mount point: -x removes nothing there" one
-	[ "$(grep -c ": not removed\|: -x removes" two)" = 1 ]
-	grep -qx "fcopy: d/m/kept/on: is a mount point: not removed" two
-}
-
 @test "a file that a symlink or a FIFO replaces counts for --max-delete" {
 	local i options
 	for options in --mirror '-rT --delete'; do
