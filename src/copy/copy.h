@@ -54,6 +54,7 @@ struct copy {
 	bool resumes; /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
 	bool intact;  /* ... and has all that it had while no byte is copied */
 	struct mover_facts facts;
+	struct attributes_held held; /* of a file that is written in place */
 
 	/* What the copy has done and seen. */
 	struct transfer all;    /* of the whole range; its offset is the finished prefix */

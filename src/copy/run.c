@@ -106,6 +106,15 @@ static void run_prepare(struct copy *c, double start)
 		c->all.io.least_rate = run_least_rate(o);
 }
 
+/* The first byte that is written clears what the file has. */
+static void run_note_held(struct copy *c)
+{
+	const bool files = S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode);
+	if (files && c->options->preserve && c->dst.old_stat)
+		c->held = attributes_hold(c->src.fd, &c->src.st, c->dst.fd, c->dst.old_stat);
+	c->held.known = true;
+}
+
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
@@ -131,6 +140,8 @@ int copy_run_phase(struct copy *c)
 		report->in_place = S_ISREG(c->dst.st.st_mode) && c->dst.old == OLD_OVERWRITTEN;
 		report->atomic &= !report->in_place;
 	}
+	if (r == 0 && c->dst.old == OLD_OVERWRITTEN && !c->held.known)
+		run_note_held(c);
 	if (c->size >= AHEAD_SIZE)
 		run_read_ahead(c);
 	if (r == 0 && (!c->exact || c->all.offset < c->last))

@@ -159,7 +159,7 @@ int copy_attributes(struct copy *c, bool reused, attributes_loss *lose)
 				       .storage = c->storage,
 				       .required = c->options->preserve_required,
 				       .reused = reused,
-				       .exposed = c->dst.old == OLD_OVERWRITTEN,
+				       .held = c->held,
 				       .bare = c->bare};
 	int r = attributes_apply(&pair, c->options->preserve, lose, c);
 	if (r == 0 && pair.at_close)

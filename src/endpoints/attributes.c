@@ -6,7 +6,9 @@
 #include "io/system.h"
 #include "replace.h"
 
+#include <linux/capability.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 struct applying {
@@ -15,8 +17,7 @@ struct applying {
 	const char *reason; /* fcopy itself refused */
 	bool looked;        /* p->now is that of dst */
 	bool chmods;        /* its mode may be another one by now */
-	bool exposed;       /* a regular file that was there ... */
-	struct stat was;    /* ... as it was */
+	bool exposed;       /* a regular file that was there */
 	bool listed;        /* `acls` are the ACLs that the source has */
 	bool acl[2];        /* XATTR_ACL, XATTR_DEFAULT */
 };
@@ -77,10 +78,14 @@ static int attributes_set_times(struct applying *a)
 	return r < 0 ? attributes_blame(a, "utimensat") : 0;
 }
 
+static bool attributes_same_owner(const struct stat *a, const struct stat *b)
+{
+	return a->st_uid == b->st_uid && a->st_gid == b->st_gid;
+}
+
 static bool attributes_owned(const struct applying *a)
 {
-	return a->looked && a->p->now.st_uid == a->p->st->st_uid &&
-	       a->p->now.st_gid == a->p->st->st_gid;
+	return a->looked && attributes_same_owner(&a->p->now, a->p->st);
 }
 
 /* Is what fstat(2) shows what is stored? Other storage is asked to store it, and may refuse. */
@@ -122,37 +127,31 @@ static bool attributes_take(char *list, ssize_t *n, const char *name)
 	return false;
 }
 
-/* What was there may still be open or mapped, to write to it, by a user who owned it once: it keeps
- * the privileges that it has, and gets no others. */
-
-static bool attributes_same_owner(const struct stat *a, const struct stat *b)
-{
-	return a->st_uid == b->st_uid && a->st_gid == b->st_gid;
-}
-
-static mode_t attributes_held(const struct stat *st, const struct stat *was)
-{
-	return attributes_same_owner(st, was) ? was->st_mode & 06000 : 0;
-}
-
 #define CAPABILITIES      "security.capability"
 #define CAPABILITIES_SIZE 64 /* XATTR_CAPS_SZ: 24 */
 
-static bool attributes_hold_capabilities(int src, const struct stat *st, int dst,
-					 const struct stat *was)
+static bool attributes_may_set_capabilities(void)
 {
-	char a[CAPABILITIES_SIZE], b[CAPABILITIES_SIZE];
-	const ssize_t n = fgetxattr(src, CAPABILITIES, a, sizeof(a));
-	return attributes_same_owner(st, was) && n > 0 &&
-	       getxattr(io_proc_path(dst).text, CAPABILITIES, b, sizeof(b)) == n &&
-	       memcmp(a, b, (size_t)n) == 0;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       data[CAP_TO_INDEX(CAP_SETFCAP)].effective & CAP_TO_MASK(CAP_SETFCAP);
 }
 
-bool attributes_hold_privileges(int src, const struct stat *st, int dst, const struct stat *was)
+struct attributes_held attributes_hold(int src, const struct stat *st, int dst,
+				       const struct stat *was)
 {
-	return !(st->st_mode & 06000 & ~attributes_held(st, was)) &&
-	       (geteuid() != 0 || fgetxattr(src, CAPABILITIES, NULL, 0) <= 0 ||
-		attributes_hold_capabilities(src, st, dst, was));
+	char a[CAPABILITIES_SIZE], b[CAPABILITIES_SIZE];
+	const bool same = attributes_same_owner(st, was);
+	const ssize_t n = fgetxattr(src, CAPABILITIES, a, sizeof(a));
+	const ssize_t m = n > 0 ? getxattr(io_proc_path(dst).text, CAPABILITIES, b, sizeof(b)) : 0;
+	const bool stores = m >= 0 || errno != EOPNOTSUPP;
+	const bool has = n > 0 && m == n && memcmp(a, b, (size_t)n) == 0 && same;
+	return (struct attributes_held){.known = true,
+					.bits = same ? was->st_mode & 06000 : 0,
+					.capabilities = has,
+					.lacks = n > 0 && !has && stores &&
+						 attributes_may_set_capabilities()};
 }
 
 /* Nor does the owner of the copy get capabilities, if the source has another one. */
@@ -160,20 +159,20 @@ static bool attributes_refuse_capabilities(struct applying *a)
 {
 	struct attributes_pair *p = a->p;
 	if (a->exposed)
-		return !attributes_hold_capabilities(p->src.fd, p->st, p->dst.fd, &a->was);
+		return !p->held.capabilities;
 	return S_ISREG(p->st->st_mode) && attributes_look(a) && io_is_foreign(&p->now) &&
 	       !attributes_owned(a);
 }
 
-/* Who may not read the source reads no attribute of it, either: the mode is set last. */
+/* Who may not read the source reads no attribute of it, either: the mode is set last. The group
+ * bits of a file with an ACL are its mask. */
 static void attributes_narrow(struct applying *a)
 {
 	const struct attributes_pair *p = a->p;
-	struct xattr_blame blame;
 	if (!a->exposed || !attributes_look(a))
 		return;
 	const mode_t both = p->now.st_mode & (p->st->st_mode | 07700);
-	if (xattr_remove(&p->dst, XATTR_ACL, &blame) > 0 || both != p->now.st_mode) {
+	if (both != p->now.st_mode) {
 		a->chmods = true;
 		(void)!fchmod(p->dst.fd, both & 07777);
 	}
@@ -238,9 +237,7 @@ static int attributes_copy_mode(struct applying *a)
 		return 0;
 	if (!attributes_look(a))
 		return attributes_blame(a, "fstat");
-	const mode_t given = !attributes_owned(a) ? 0
-			     : a->exposed         ? attributes_held(p->st, &a->was)
-						  : 06000;
+	const mode_t given = !attributes_owned(a) ? 0 : a->exposed ? p->held.bits : 06000;
 	int r = attributes_copy_acl(a, 0);
 	/* Without the ACL, its group must not get what the mask allows others. */
 	const mode_t mode = r < 0 && !a->blame.src ? acl_mode_without(&p->src, p->st->st_mode)
@@ -346,9 +343,7 @@ int attributes_apply(struct attributes_pair *p, unsigned preserve, attributes_lo
 	struct fcopy_error e;
 	unsigned set = 0;
 	int r = 0;
-	a.exposed = p->exposed && S_ISREG(p->st->st_mode);
-	if (a.exposed && fstat(p->dst.fd, &a.was) < 0)
-		a.was.st_mode = 0; /* it has nothing that it could keep */
+	a.exposed = p->held.known && S_ISREG(p->st->st_mode);
 	for (size_t i = 0; r == 0 && i < ATTRIBUTES; i++) {
 		const enum fcopy_attribute which = attributes_order[i];
 		if (!(preserve & which))

@@ -87,6 +87,19 @@ mode_t acl_mode_without(const struct xattr_file *, mode_t mode);
 
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 
+/* What was there may still be open or mapped, to write to it, by a user who owned it once: it keeps
+ * the privileges of its source that it has, and gets no others. */
+struct attributes_held {
+	bool known;
+	mode_t bits;       /* setuid and setgid, if the owner is the source's */
+	bool capabilities; /* the source's */
+	bool lacks;        /* it lacks the source's, which a new inode could get */
+};
+/* What the regular file dst has, before it is written to: that can clear it. was: its stat then. It
+ * may be O_PATH. */
+struct attributes_held attributes_hold(int src, const struct stat *, int dst,
+				       const struct stat *was);
+
 /* Two open files of one type. attributes_apply() changes only the results, which are the last two
  * members. */
 struct attributes_pair {
@@ -95,9 +108,9 @@ struct attributes_pair {
 	const char *src_path, *dst_path;
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	unsigned required;       /* options.preserve_required */
-	bool reused;  /* dst is of an earlier attempt: it may have attributes that src lacks */
-	bool exposed; /* dst was there: another user may have it open */
-	bool bare;    /* dst is new, in a directory that gives no ACL to what is created in it */
+	bool reused; /* dst is of an earlier attempt: it may have attributes that src lacks */
+	struct attributes_held held; /* not known: dst is new */
+	bool bare; /* dst is new, in a directory that gives no ACL to what is created in it */
 	/* The results: of dst, after its times were set; and whether its storage may change the
 	 * time that was set when dst is closed. */
 	struct stat now;
@@ -115,9 +128,6 @@ typedef int attributes_loss(void *arg, enum fcopy_attribute, const struct fcopy_
  * on_loss returned. */
 int attributes_apply(struct attributes_pair *, unsigned preserve, attributes_loss *on_loss,
 		     void *arg);
-/* Has the regular file dst, which is there, the setuid and setgid bits and the capabilities that
- * src has? It gets no others. dst may be O_PATH. */
-bool attributes_hold_privileges(int src, const struct stat *, int dst, const struct stat *);
 /* May the file that is open as dst have attributes of an old one, or of an earlier attempt? */
 bool attributes_may_be_old(const struct endpoint *dst);
 /* A checksum of all that a copy can get of its source, except for the time of access: has a repair

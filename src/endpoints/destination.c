@@ -180,9 +180,9 @@ static int file_create_visible(struct endpoint *e, const struct endpoint *src,
 	struct failure fail;
 	/* Its owner, mode and ACL are set when it is complete: until then nobody else may open it.
 	 */
-	mode_t mode = e->options->preserve & FCOPY_ATTR_MODE && S_ISREG(src->st.st_mode) ? 0600
-		      : p->exists ? p->st.st_mode & 01777
-				  : replace_new_mode(src);
+	const bool closed = e->options->preserve & FCOPY_ATTR_MODE && S_ISREG(src->st.st_mode) &&
+			    storage_stores(f->slot.storage, p->dir, STORAGE_CHANGES_MODES);
+	mode_t mode = closed ? 0600 : p->exists ? p->st.st_mode & 01777 : replace_new_mode(src);
 	const int fd = slot_make(&f->slot, p->dir, p->name, -1, temporary_make, &mode, "open",
 				 &fail);
 	e->visible = f->slot.is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;

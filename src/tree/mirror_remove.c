@@ -118,7 +118,7 @@ static int mirror_remove(struct mirror_run *x, int *parent, const char *name, ch
 static int mirror_open_doomed(const struct mirror_run *x, int parent, const char *name,
 			      const char **reason, mode_t *widened)
 {
-	struct stat st;
+	struct stat st, above;
 	int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0 || fstat(path, &st) < 0) {
 		int err = errno;
@@ -126,6 +126,8 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 		return -err;
 	}
 	*reason = mirror_is_mount(path, &st, x->dev) ? "is a mount point: not removed"
+		  : st.st_dev != x->dev && fstat(parent, &above) == 0 && above.st_dev == st.st_dev
+		      ? "is below a mount point: not removed"
 		  : st.st_dev != x->dev
 		      ? "is a subvolume: not removed; delete it, or use --exclude to keep it"
 		  : mirror_is_above(x, &st) ? "contains SRC: not removed"
@@ -290,6 +292,19 @@ static struct mirror_run mirror_run_of(struct worker *w, struct directory *root,
 	return x;
 }
 
+/* The entry may be in a subvolume. Below a mount point nothing is removed: it may be another view
+ * of SRC, or of what DST is in. */
+static void mirror_find_device(struct mirror_run *x, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+	const int fd = mirror_open(x->root->dst, path, slash ? (size_t)(slash - path) : 0, false,
+				   false);
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		x->dev = st.st_dev;
+	io_close(fd);
+}
+
 /* An entry below one of another type must stay: says which. */
 static int mirror_refuse_conflict(struct mirror_run *x, const struct entry *e, const char *path)
 {
@@ -310,6 +325,7 @@ int mirror_may_remove(struct worker *w, const struct entry *e)
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, entry_top(e), true, false);
+	mirror_find_device(&x, path);
 	(void)mirror_remove(&x, &e->dir->dst, e->as, path);
 	if (x.obstacle)
 		return mirror_refuse_conflict(&x, e, path);
@@ -326,6 +342,7 @@ int mirror_remove_cleared(struct worker *w, const struct entry *e, int dir, cons
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, entry_top(e), w->tree->options->dry_run, true);
+	mirror_find_device(&x, path);
 	if (!w->tree->options->dry_run && w->work.facts.exists)
 		rivals_unclaim(w->tree, &w->work.facts.old);
 	const int r = mirror_remove_any(&x, &dir, name, path);

@@ -94,7 +94,10 @@ void admit_end(struct tree *t, struct directory *d)
 	if (d->admit != ADMIT_GIVEN || fstat(d->dst, &now) < 0)
 		return;
 	d->admit = ADMIT_NONE;
-	if ((now.st_mode & 07777) == open && !(copied && (d->st.st_mode & 07777) == open))
+	/* chmod(2) clears setgid if this user is not in the group. */
+	const mode_t has = now.st_mode & 07777;
+	if ((has == open || has == (open & ~(mode_t)S_ISGID)) &&
+	    !(copied && (d->st.st_mode & 07777) == open))
 		admit_close(d->dst, &d->was);
 }
 

@@ -268,9 +268,12 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 			   bool *made)
 {
 	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	const mode_t mode = w->options.default_mode                 ? 0666
-			    : w->options.preserve & FCOPY_ATTR_MODE ? 0600
-								    : st->st_mode & 0777;
+	const mode_t mode = w->options.default_mode ? 0666
+			    : w->options.preserve & FCOPY_ATTR_MODE &&
+				    storage_stores(w->tree->known.storage, e->dir->dst,
+						   STORAGE_CHANGES_MODES)
+				? 0600
+				: st->st_mode & 0777;
 	int fd = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
 	*made = fd >= 0;
 	if (fd < 0 && errno == EEXIST)

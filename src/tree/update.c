@@ -99,6 +99,30 @@ static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 	       (!w->tree->root.compares || resume_flush(w, e));
 }
 
+/* Would a new inode get the owner of SRC? preserve: what DST can store. */
+static bool update_gets_owner(const struct worker *w, const struct stat *st, const struct stat *old,
+			      unsigned preserve)
+{
+	return (st->st_uid == old->st_uid && st->st_gid == old->st_gid) ||
+	       (preserve & FCOPY_ATTR_OWNERSHIP &&
+		(w->tree->known.equal.root || st->st_uid == geteuid()));
+}
+
+/* Does it lack setuid or setgid bits, or capabilities, that only a new inode gets? */
+static bool update_needs_inode(const struct worker *w, const struct entry *e, int fd, int dst,
+			       const struct stat *old, unsigned preserve)
+{
+	const struct stat *st = &w->work.facts.src;
+	if (in_place_always(&w->options))
+		return false;
+	const struct attributes_held held = attributes_hold(fd, st, dst, old);
+	const bool bits = preserve & FCOPY_ATTR_MODE && st->st_mode & 06000 & ~held.bits &&
+			  storage_stores(w->tree->known.storage, e->dir->dst,
+					 STORAGE_CHANGES_MODES);
+	return (bits || (preserve & FCOPY_ATTR_XATTR && held.lacks)) &&
+	       update_gets_owner(w, st, old, preserve);
+}
+
 /* Sets the attributes that differ. Returns 1; 0 if the entry must be replaced instead: other names
  * of its inode may belong to snapshots, and attributes of symlinks and special files are set when
  * they are made; or -errno, reported. */
@@ -122,7 +146,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	/* Of what a symlink in DST leads to, no attribute is set: the copy decides whether to
 	 * follow it. */
 	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 ||
-	    !(attributes_hold_privileges(fd, st, dst, old) || in_place_always(&w->options)) ||
+	    update_needs_inode(w, e, fd, dst, old, preserve) ||
 	    fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !same_inode(&named, old))
 		return 0;
@@ -402,6 +426,11 @@ static int preserve_all(struct losing *l, const struct xattr_file *src,
 			bool exposed)
 {
 	const struct tree *t = l->w->tree;
+	struct attributes_held held = {0};
+	struct stat was;
+	if (exposed && S_ISREG(st->st_mode) && fstat(dst->fd, &was) == 0)
+		held = attributes_hold(src->fd, st, dst->fd, &was);
+	held.known = exposed;
 	struct attributes_pair pair = {
 	    .src = *src,
 	    .dst = *dst,
@@ -410,7 +439,7 @@ static int preserve_all(struct losing *l, const struct xattr_file *src,
 	    .dst_path = entry_dst,
 	    .storage = t->known.storage,
 	    .required = t->options->copy.preserve_required,
-	    .exposed = exposed,
+	    .held = held,
 	    .reused = !dst->by_path &&
 		      (t->root.ground.journal || t->share.by || t->options->update)};
 	(void)attributes_apply(&pair, t->options->copy.preserve & which, preserve_lose_one, l);

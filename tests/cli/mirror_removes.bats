@@ -178,3 +178,20 @@ load mirror
 	expect 0 --mirror --max-delete=5 s d
 	[ "$(find d -type f | wc -l)" = 0 ]
 }
+
+@test "below a mount point of DST, which may be another view of SRC, nothing is removed and no type changes" {
+	export FCOPY
+	private_mounts 'mkdir -p s/m p/dst/m p/other; echo 1 >s/m/t; echo 2 >p/other/x
+		mount -t tmpfs none p/dst/m || exit 9
+		mkdir p/dst/m/t; echo 3 >p/dst/m/t/kept
+		"$FCOPY" --mirror s p/dst 2>one && exit 8
+		[ -f p/dst/m/t/kept ] || exit 7
+		umount p/dst/m
+		mount --bind p p/dst/m
+		"$FCOPY" --mirror s p/dst 2>two && exit 6
+		[ -f p/other/x ] && [ -d p/dst/m/dst ] || exit 5'
+	[ "$status" != 9 ] || skip "no tmpfs can be mounted here"
+	demand 0
+	grep -qx "fcopy: p/dst/m/t: differs in type from its source, but is below a mount point: not removed" one
+	grep -qx "fcopy: p/dst/m/other: is on another file system than DST: not removed" two
+}

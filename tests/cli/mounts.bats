@@ -316,6 +316,8 @@ load helper
 		[ -e m/d/old/f ] || exit 5
 		mkdir m/t/old; "$FCOPY" --mirror m/t m/d 2>cleared || exit 4
 		[ ! -e m/d/old/f ] || exit 3
+		mkdir -p m/t/old/in m/d/old/in/f; echo 1 >m/t/old/in/f
+		"$FCOPY" --mirror m/t m/d 2>>cleared && diff -r m/t m/d || exit 2
 		umount m'
 	[ "$status" != 9 ] || skip "no btrfs here"
 	demand 0

@@ -225,3 +225,49 @@ no_entry() {
 	[ "$(ls -A d)" = link ]
 	[ "$(readlink d/link)" = old ]
 }
+
+@test "what is written in place keeps the setuid bits and capabilities that it has of its source" {
+	need_root "to set capabilities"
+	need setcap getcap setpriv
+	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	mkdir own
+	chown 65534:65534 own
+	cp "$FCOPY" own/program
+	"${as[@]}" sh -c 'cd own && echo 1 >s && cp -p s d && chmod 4755 d && echo 22 >s && chmod 4755 s && ./program --inplace -p s d'
+	[ "$(stat -c %a own/d)" = 4755 ]
+	holds 22 own/d
+	echo 1 >r
+	setcap cap_net_raw=ep r 2>/dev/null || skip "no capabilities here"
+	cp -a r e
+	echo 22 >r
+	setcap cap_net_raw=ep r
+	expect 0 --inplace -a r e
+	[ -n "$(getcap e)" ]
+	holds 22 e
+}
+
+@test "a mirror does not copy again each time what can have no capabilities in DST" {
+	need_root "to set capabilities"
+	need setcap setpriv
+	mkdir s
+	echo 1 >s/a
+	setcap cap_net_raw=ep s/a 2>/dev/null || skip "no capabilities here"
+	local without=(setpriv --bounding-set=-setfcap --inh-caps=-setfcap)
+	"${without[@]}" "$FCOPY" -q --mirror s d 2>err
+	run -0 --separate-stderr "${without[@]}" "$FCOPY" --mirror s d
+	mentions "0 copied, 1 unchanged"
+}
+
+@test "a repair opens a file with an ACL to nobody for the moment" {
+	need_root "to give files away"
+	need strace setfacl setfattr
+	mkdir s
+	echo secret >s/f
+	chmod 600 s/f
+	setfacl -m u:1234:r,g::---,m::r s/f 2>/dev/null || skip "no ACLs here"
+	cp -a s d
+	setfattr -n user.x -v 1 s/f || skip "no attributes here"
+	traced 0 trace=fsetxattr,fremovexattr,fchmod --mirror s d
+	never grep -E 'fremovexattr.*posix_acl|fchmod.*07' trace
+	[ "$(getfacl -c d/f | grep group::)" = "group::---" ]
+}
