@@ -106,7 +106,7 @@ static void run_prepare(struct copy *c, double start)
 		c->all.io.least_rate = run_least_rate(o);
 }
 
-/* The first byte that is written clears what the file has. */
+/* The first write clears setuid bits and capabilities. */
 static void run_note_held(struct copy *c)
 {
 	const bool files = S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode);

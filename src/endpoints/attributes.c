@@ -154,7 +154,7 @@ struct attributes_held attributes_hold(int src, const struct stat *st, int dst,
 						 attributes_may_set_capabilities()};
 }
 
-/* Nor does the owner of the copy get capabilities, if the source has another one. */
+/* A new file that another user owns gets none, if its owner or group is not the source's. */
 static bool attributes_refuse_capabilities(struct applying *a)
 {
 	struct attributes_pair *p = a->p;
@@ -164,8 +164,8 @@ static bool attributes_refuse_capabilities(struct applying *a)
 	       !attributes_owned(a);
 }
 
-/* Who may not read the source reads no attribute of it, either: the mode is set last. The group
- * bits of a file with an ACL are its mask. */
+/* The mode is set last. Narrows it first, so that users who may not read the source read none of its
+ * attributes. The group bits of a file with an ACL are its mask. */
 static void attributes_narrow(struct applying *a)
 {
 	const struct attributes_pair *p = a->p;
@@ -197,8 +197,8 @@ static int attributes_copy_xattrs(struct applying *a)
 	if (r < 0 || !refused)
 		return r;
 	a->blame.src = false;
-	a->reason = a->exposed ? "its capabilities are not copied, because DST existed: another "
-				 "user may write to it"
+	a->reason = a->exposed ? "its capabilities are not copied, because DST existed: others "
+				 "may have it open"
 			       : "its capabilities are not copied, because its owner or group "
 				 "differs";
 	return -EPERM;
@@ -250,7 +250,7 @@ static int attributes_copy_mode(struct applying *a)
 	if (r < 0 || !(p->st->st_mode & 06000 & ~given))
 		return r;
 	a->reason = attributes_owned(a) ? "its setuid and setgid bits are not copied, because DST "
-					  "existed: another user may write to it"
+					  "existed: others may have it open"
 					: "its setuid and setgid bits are not copied, because its "
 					  "owner or group differs";
 	return -EPERM;

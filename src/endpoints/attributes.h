@@ -87,15 +87,15 @@ mode_t acl_mode_without(const struct xattr_file *, mode_t mode);
 
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 
-/* What was there may still be open or mapped, to write to it, by a user who owned it once: it keeps
- * the privileges of its source that it has, and gets no others. */
+/* A former owner may still have an old file open or mapped for writing: it keeps the privileges that
+ * it shares with its source, and gets no others. */
 struct attributes_held {
 	bool known;
 	mode_t bits;       /* setuid and setgid, if the owner is the source's */
 	bool capabilities; /* the source's */
 	bool lacks;        /* it lacks the source's, which a new inode could get */
 };
-/* What the regular file dst has, before it is written to: that can clear it. was: its stat then. It
+/* Returns what the regular file dst has; to be called before a write clears that. was: of dst, which
  * may be O_PATH. */
 struct attributes_held attributes_hold(int src, const struct stat *, int dst,
 				       const struct stat *was);

@@ -165,7 +165,7 @@ void directory_repair(struct worker *w, struct directory *d, struct outcome *o)
 	if (w->tree->options->update && !news && o->action == FCOPY_ACTION_UNCHANGED &&
 	    fstat(d->dst, &now) == 0 && !directory_differs(w->tree, d, &now, ~0U))
 		return;
-	/* The marker of a mirror, as any name that came and went, has changed its time. */
+	/* The marker of the mirror, like any temporary name, changed the time of the directory. */
 	struct stat before = d->was;
 	if (news && fstat(d->dst, &now) == 0)
 		before.st_mtim = now.st_mtim;

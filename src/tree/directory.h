@@ -78,11 +78,11 @@ static inline bool admit_is_due(const struct directory *d)
 {
 	return __atomic_load_n(&d->admit, __ATOMIC_ACQUIRE) == ADMIT_DUE;
 }
-/* open(2) of a directory failed with EACCES: opens such a one with O_PATH, for admit_enter().
- * Returns a descriptor or -EACCES. */
+/* If open(2) failed with EACCES: opens the directory with O_PATH if admit_enter() can help. Returns
+ * a descriptor or -EACCES. */
 int admit_find(const struct tree *, int parent, const char *name);
-/* Before the first look into one whose owner may not list or search it. st: of *fd, which is opened
- * again. Returns 1 if its mode was changed, 0 or -errno. */
+/* Adds the owner's rights before the directory is first read. st: of *fd, which is opened again.
+ * Returns 1 if the mode was changed, 0 or -errno. */
 int admit_enter(const struct tree *, int *fd, const struct stat *st);
 /* Before the first change of a name in it. */
 void admit_changes(struct tree *, struct directory *);

@@ -353,7 +353,7 @@ is_capable() {
 			run --separate-stderr "$FCOPY" $options src dst
 			[ "$status" = 0 ]
 			if [[ $options == *--inplace || $options == *-only* ]]; then
-				mentions "are not copied, because DST existed: another user may write to it"
+				mentions "are not copied, because DST existed: others may have it open"
 				expect 0 $options src dst # it is root's now, and can still be mapped
 			fi
 			if [ "$(cat dst/su)" = GOOD ] && [[ $options != *--inplace ]]; then
@@ -408,7 +408,7 @@ is_capable() {
 	holds GOOD dst/f
 }
 
-@test "until a copy that is written in place is complete, nobody else can open it or ask for its attributes" {
+@test "a copy that is written in place is closed, until it is complete, to users who may not read SRC" {
 	need_root "to own files as another user"
 	need strace setfattr
 	local made

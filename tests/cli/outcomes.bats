@@ -213,7 +213,7 @@ tree_of_all() {
 	as_nobody 0 --mirror --json=lines s t
 	lines_agree
 	[ "$(jq -s '.[-1].tree.repaired' <<<"$output")" = 2 ]
-	# The mode that it has during the copy is that of SRC.
+	# It is repaired, too, if the mode that it has during the copy is that of SRC.
 	$NOBODY chmod 700 s/sub
 	as_nobody 0 --mirror s t
 	$NOBODY chmod 0 t/sub

@@ -226,7 +226,7 @@ no_entry() {
 	[ "$(readlink d/link)" = old ]
 }
 
-@test "what is written in place keeps the setuid bits and capabilities that it has of its source" {
+@test "a file that is written in place keeps the setuid bits and capabilities that it shares with SRC" {
 	need_root "to set capabilities"
 	need setcap getcap setpriv
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -246,7 +246,7 @@ no_entry() {
 	holds 22 e
 }
 
-@test "a mirror does not copy again each time what can have no capabilities in DST" {
+@test "a mirror does not copy a file again whose capabilities it may not set" {
 	need_root "to set capabilities"
 	need setcap setpriv
 	mkdir s
@@ -258,7 +258,7 @@ no_entry() {
 	mentions "0 copied, 1 unchanged"
 }
 
-@test "a repair opens a file with an ACL to nobody for the moment" {
+@test "the repair of a file with an ACL never widens access to it" {
 	need_root "to give files away"
 	need strace setfacl setfattr
 	mkdir s

@@ -107,7 +107,7 @@ mirrored() {
 	[ "$(modes_of s)" = "$(modes_of d)" ]
 }
 
-@test "its owner may not list or search a directory of DST: a mirror and -a copy into it, and its mode is kept" {
+@test "a directory of DST that its owner may not list or search: a mirror, -a and --delete copy into it" {
 	local mode options
 	shared
 	as_owner mkdir -p s/d/sub/deep

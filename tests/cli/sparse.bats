@@ -261,7 +261,7 @@ make_sparse() {
 	[ "$tried" ] || skip "neither can be made and mounted here"
 }
 
-@test "on btrfs and xfs: a clone in place of a longer file, but one that is refused leaves it whole" {
+@test "on btrfs and xfs: --inplace clones over a longer file; a refused clone leaves it whole" {
 	need_root "to mount"
 	need filefrag
 	local fs tried=

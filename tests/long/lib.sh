@@ -7,8 +7,8 @@
 set -u
 PATH=$PATH:/usr/sbin:/sbin
 
-# When numbers of processes come again soon, bash 5.2 can take the status of one process for that of another: exit 1 became 0. This is
-# the limit that systemd sets.
+# When process IDs are used again soon, bash 5.2 can take the status of one process for that of another: exit 1 became 0. This is the
+# limit that systemd sets.
 [ "$(id -u)" != 0 ] || echo 4194304 2>/dev/null >/proc/sys/kernel/pid_max || :
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
