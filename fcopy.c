@@ -21,8 +21,8 @@
  *             Its directory: root, finished (is it complete?), home (where it is built), commit,
  *             inside (is DST below SRC?). Threads: walk, pool, threads, tuner, census (the total).
  *             An entry: entry, facts, update (is it equal?), regular, enter (a subdirectory),
- *             special, links, hard_link; displace (what it replaces), aside (made in private),
- *             rivals, namesakes, spelling, inodes; report, report_entry. The end of a directory:
+ *             special, links, hard_link, preserve; displace (what it replaces), aside (made in
+ *             private), rivals, namesakes, spelling, inodes; report, report_entry. Its end:
  *             directory, permissions, opened (descriptors). What SRC lacks: resume, prune (in a
  *             part); mirror, mirror_remove
  *   copy/     one file, and what a tree decides. May it be: conflicts, rules. One copy: copy
@@ -33,8 +33,8 @@
  *   endpoints/  SRC and DST: operand, place (a name), source, destination, same (is SRC DST?),
  *             error, classify (what a failure means). DST: slot, slot_commit, backup, replace,
  *             temporary, partial (in a part), in_place, storage (what it can do), case (names
- *             without it). Attributes: attributes, xattr, equal. Streams: socket, tcp; http,
- *             http_parse, http_response, http_room (clients), http_upload
+ *             without it). Attributes: attributes, kept (of the old file), xattr, equal. Streams:
+ *             socket, tcp; http, http_parse, http_response, http_room (clients), http_upload
  *   engines/  engine (the contract, the table), transfer (what they share), readwrite, sendfile,
  *             splice, copy_file_range, mmap, direct (with pieces.h), reflink
  *   part/     unfinished copies: private (a directory of one user), shared (names, locks), part

@@ -87,16 +87,16 @@ mode_t acl_mode_without(const struct xattr_file *, mode_t mode);
 
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 
-/* A former owner may still have an old file open or mapped for writing: it keeps the privileges that
- * it shares with its source, and gets no others. */
+/* A former owner may still have an old file open or mapped for writing: it keeps the privileges
+ * that it shares with its source, and gets no others. */
 struct attributes_held {
 	bool known;
 	mode_t bits;       /* setuid and setgid, if the owner is the source's */
 	bool capabilities; /* the source's */
 	bool lacks;        /* it lacks the source's, which a new inode could get */
 };
-/* Returns what the regular file dst has; to be called before a write clears that. was: of dst, which
- * may be O_PATH. */
+/* Returns what the regular file dst has; to be called before a write clears that. was: of dst,
+ * which may be O_PATH. */
 struct attributes_held attributes_hold(int src, const struct stat *, int dst,
 				       const struct stat *was);
 
@@ -140,7 +140,7 @@ int attributes_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_
  * or -errno if the owner or the group was not set. */
 int attributes_set_owner(int fd, bool by_path, uid_t, gid_t);
 
-/* What the copy keeps of the file that it replaces. */
+/* kept.c: what the copy keeps of the file that it replaces. */
 
 /* Gives the open copy the owner and group of the old file. *mode: the mode that it has now; 0 after
  * a chown(2), which may change it. */

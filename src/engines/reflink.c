@@ -31,9 +31,10 @@ static int clone_whole(struct transfer *t)
 	return clone_by(t, "ioctl(FICLONE)", FICLONE, (uintptr_t)t->src);
 }
 
-/* First clones SRC's whole blocks. If that succeeds, truncates DST to the size of SRC and clones all.
- * EINVAL for another reason, such as nodatacow on btrfs, leaves DST as it was. If SRC is smaller
- * than a block, the first call clones nothing at the end of SRC; the file system checks it anyway. */
+/* First clones SRC's whole blocks. If that succeeds, truncates DST to the size of SRC and clones
+ * all. EINVAL for another reason, such as nodatacow on btrfs, leaves DST as it was. If SRC is
+ * smaller than a block, the first call clones nothing at the end of SRC; the file system checks it
+ * anyway. */
 static int clone_over_longer(struct transfer *t, off_t size, const struct stat *dst)
 {
 	const off_t whole = size - size % dst->st_blksize;

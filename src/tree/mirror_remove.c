@@ -428,8 +428,7 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	int dst = mirror_open(x->root->dst, extra->path, length, false, false);
 	if (dst < 0) {
 		mirror_refuse(x, path, -dst,
-			      dst == -EXDEV ? "is below a mount point: not removed"
-					    : NULL);
+			      dst == -EXDEV ? "is below a mount point: not removed" : NULL);
 		return;
 	}
 	const int unknown = fstat(dst, &st) < 0 ? errno : 0;
