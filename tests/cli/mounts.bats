@@ -297,13 +297,18 @@ load helper
 	never mentions hint
 }
 
-@test "a btrfs subvolume is no mount point: -x leaves it out with a warning, a mirror keeps it and says so" {
+# make_btrfs: the file image, to be mounted at m.
+make_btrfs() {
 	need_root "to mount an image"
-	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs btrfs
-	truncate -s 120M image
-	PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q image
-	mkdir m
 	export FCOPY PATH=$PATH:/usr/sbin:/sbin
+	need mkfs.btrfs btrfs
+	truncate -s 120M image
+	mkfs.btrfs -q image
+	mkdir m
+}
+
+@test "a btrfs subvolume is no mount point: -x leaves it out with a warning, a mirror keeps it and says so" {
+	make_btrfs
 	# shellcheck disable=SC2016
 	private_mounts 'mount -o loop image m || exit 9
 		mkdir -p m/s/mnt m/d m/t; mount -t tmpfs tmpfs m/s/mnt
@@ -330,12 +335,7 @@ load helper
 }
 
 @test "--link-dest in another subvolume of btrfs: refused before DST is made or changed, also by a mirror" {
-	need_root "to mount an image"
-	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs btrfs
-	truncate -s 120M image
-	PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q image
-	mkdir m
-	export FCOPY PATH=$PATH:/usr/sbin:/sbin
+	make_btrfs
 	# shellcheck disable=SC2016
 	private_mounts 'mount -o loop image m || exit 9
 		cd m && btrfs -q subvolume create mon && mkdir s old && echo 1 >s/f && echo 2 >old/f && chmod 711 old

@@ -230,6 +230,14 @@ make_sparse() {
 	grep -q 'FICLONE' trace
 }
 
+# make_image FS: the file FS.img, to be mounted at m. Fails if that cannot be made here.
+make_image() {
+	type mkfs.$1 >/dev/null 2>&1 || return 1
+	truncate -s 400M $1.img
+	mkfs.$1 -q $1.img
+	mkdir -p m
+}
+
 @test "on btrfs and xfs: a clone shares its extents, --reflink=never does not" {
 	need_root "to mount"
 	need filefrag
@@ -237,10 +245,7 @@ make_sparse() {
 	local fs tried=
 	export FCOPY fs
 	for fs in btrfs xfs; do
-		type mkfs.$fs >/dev/null 2>&1 || continue
-		truncate -s 400M $fs.img
-		mkfs.$fs -q $fs.img
-		mkdir -p m
+		make_image $fs || continue
 		private_mounts 'mount -o loop $fs.img m || exit 77
 			cd m && head -c 3000000 /dev/urandom >a && sync
 			"$FCOPY" a auto
@@ -267,10 +272,7 @@ make_sparse() {
 	local fs tried=
 	export FCOPY fs
 	for fs in btrfs xfs; do
-		type mkfs.$fs >/dev/null 2>&1 || continue
-		truncate -s 400M $fs.img
-		mkfs.$fs -q $fs.img
-		mkdir -p m
+		make_image $fs || continue
 		# shellcheck disable=SC2016
 		private_mounts 'mount -o loop $fs.img m || exit 77
 			cd m && random() { head -c "$2" /dev/urandom >$1; }
