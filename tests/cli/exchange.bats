@@ -383,7 +383,7 @@ is_capable() {
 	[ "$(stat -c '%a %i' dst/su)" = "4711 $inode" ]
 	# Capabilities are for the owner and group of SRC, also in a new file that keeps those of the old one.
 	chmod 755 src/su
-	capable src/su || return 0
+	capable src/su
 	for options in "src/su dst/su" "--inplace src/su dst/su" "-rT src dst"; do
 		rm dst/su
 		install -o 65534 -g 65534 -m 755 /dev/null dst/su
