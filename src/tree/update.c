@@ -349,6 +349,16 @@ static bool link_dest_has_bytes(const struct worker *w, int fd, int found, const
 	return equal;
 }
 
+/* Could another user write to the link who could not replace a copy? The owner of the directory
+ * could: on storage that gives all files to one user, it is he. */
+static bool link_dest_is_exposed(const struct entry *e, const struct stat *st,
+				 const struct stat *old)
+{
+	struct stat dir;
+	return io_is_foreign(old) && old->st_uid != st->st_uid &&
+	       (fstat(e->dir->dst, &dir) < 0 || dir.st_uid != old->st_uid);
+}
+
 int link_dest_find(const struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
@@ -357,9 +367,8 @@ int link_dest_find(const struct worker *w, const struct entry *e, int fd, const 
 	if (found < 0)
 		return -1;
 	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
-	    !(io_is_foreign(&old) && old.st_uid != st->st_uid) &&
-	    !(old.st_mode & ~st->st_mode & 06000) && !same_output(&w->tree->options->copy, &old) &&
-	    equal_times(equal, found, st, &old) &&
+	    !link_dest_is_exposed(e, st, &old) && !(old.st_mode & ~st->st_mode & 06000) &&
+	    !same_output(&w->tree->options->copy, &old) && equal_times(equal, found, st, &old) &&
 	    equal_attributes(
 		equal, fd, st, found, &old,
 		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)) &&
