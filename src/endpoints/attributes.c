@@ -101,11 +101,12 @@ static int attributes_give(struct applying *a)
 	if (attributes_are_of_target(a, "sshfs would change the owner of what it leads to"))
 		return -EOPNOTSUPP;
 	a->blame = (struct xattr_blame){.call = p->dst.by_path ? "fchownat" : "fchown"};
-	a->chmods = true; /* it clears setuid and setgid */
+	a->chmods = true;
 	int r = attributes_set_owner(p->dst.fd, p->dst.by_path, p->st->st_uid, p->st->st_gid);
 	if (r == 0) {
 		p->now.st_uid = p->st->st_uid;
 		p->now.st_gid = p->st->st_gid;
+		p->now.st_mode &= ~(mode_t)06000; /* it has cleared them */
 	}
 	/* Where chown(2) has no effect, its owner must not get setuid. */
 	if (r == 0 && !attributes_trusts(p))
@@ -141,13 +142,13 @@ struct attributes_held attributes_hold(int src, const struct stat *st, int dst,
 				       const struct stat *was)
 {
 	char a[CAPABILITIES_SIZE], b[CAPABILITIES_SIZE];
-	const bool same = attributes_same_owner(st, was);
 	const ssize_t n = fgetxattr(src, CAPABILITIES, a, sizeof(a));
 	const ssize_t m = n > 0 ? getxattr(io_proc_path(dst).text, CAPABILITIES, b, sizeof(b)) : 0;
 	const bool stores = m >= 0 || errno != EOPNOTSUPP;
-	const bool has = n > 0 && m == n && memcmp(a, b, (size_t)n) == 0 && same;
+	const bool has = n > 0 && m == n && memcmp(a, b, (size_t)n) == 0;
+	const mode_t bits = attributes_same_owner(st, was) ? was->st_mode & 06000 : 0;
 	return (struct attributes_held){.known = true,
-					.bits = same ? was->st_mode & 06000 : 0,
+					.bits = bits,
 					.capabilities = has,
 					.lacks = n > 0 && !has && stores &&
 						 attributes_may_set_capabilities()};
@@ -164,7 +165,8 @@ static bool attributes_refuse_capabilities(struct applying *a)
 }
 
 /* The mode is set last. Narrows it first, so that users who may not read the source read none of
- * its attributes. The group bits of a file with an ACL are its mask. */
+ * its attributes. The group bits of a file with an ACL are its mask. Gives no setuid or setgid bit
+ * that the file did not hold under its new owner. */
 static void attributes_narrow(struct applying *a)
 {
 	const struct attributes_pair *p = a->p;
@@ -173,7 +175,7 @@ static void attributes_narrow(struct applying *a)
 	const mode_t both = p->now.st_mode & (p->st->st_mode | 07700);
 	if (both != p->now.st_mode) {
 		a->chmods = true;
-		(void)!fchmod(p->dst.fd, both & 07777);
+		(void)!fchmod(p->dst.fd, both & (01777 | p->held.bits));
 	}
 }
 

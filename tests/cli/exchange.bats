@@ -432,6 +432,47 @@ is_capable() {
 	getfattr -n user.token there
 }
 
+@test "setuid and setgid bits that a change of owner has taken are not given back on the way" {
+	need_root "to own files as another user"
+	need strace
+	mkdir src dst
+	random src/f 1000
+	chmod 755 src/f
+	local options
+	for options in --mirror '-aT --update=changed' '-aT --inplace' '-aT --attributes-only'; do
+		cp -p src/f dst/f
+		chown 65534:65534 dst/f
+		chmod 6777 dst/f
+		touch -r src/f dst/f
+		# shellcheck disable=SC2086 # words
+		traced 0 trace=fchown,fchmod $options src dst
+		grep -q 'fchown(.*, 0, 0)' trace
+		never grep 'fchmod(.*, 0[2-7][0-7][0-7][0-7])' trace
+		[ "$(stat -c '%u %a' dst/f)" = '0 755' ]
+	done
+}
+
+@test "capabilities that a file holds, and SRC has, stay when its owner is not SRC's" {
+	need_root "to own files as another user"
+	need setcap getcap
+	local options
+	mkdir src
+	echo 1 >src/f
+	chown 65534 src/f
+	setcap cap_net_raw=ep src/f || skip "no capabilities of files here"
+	for options in --mirror '-aT --inplace'; do
+		rm -rf dst
+		chmod 755 src/f
+		expect 0 --mirror --no-preserve=ownership src dst
+		chmod 700 src/f
+		# shellcheck disable=SC2086 # words
+		expect 0 $options --no-preserve=ownership src dst
+		never grep capabilities <<<"$stderr"
+		[ -n "$(getcap dst/f)" ]
+		[ "$(stat -c '%u %a' dst/f)" = '0 700' ]
+	done
+}
+
 @test "a symlink of another user is followed to no file that he cannot reach, and no FIFO of his is written to" {
 	need_root "to own files as another user"
 	mkdir home dst his
