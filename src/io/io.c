@@ -128,7 +128,7 @@ int io_reopen_directory(int fd)
 		return -errno;
 	if (lseek(again, 0, SEEK_SET) == 0)
 		return again;
-	int err = errno;
+	int err = errno == EBADF ? EACCES : errno; /* O_PATH */
 	close(again);
 	return -err;
 }

@@ -32,6 +32,7 @@ struct mirror_run {
 	uint64_t entries;                  /* removed or counted */
 	unsigned depth;                    /* below what is to be removed */
 	dev_t dev;                         /* of the directory that holds what is removed */
+	bool mounted;                      /* that directory is below a mount point of DST */
 	struct inode above[ANCESTORS_MAX]; /* SRC and the directories above it */
 	size_t ancestors;
 	const char *obstacle; /* the first entry that must stay: what it is; NULL: none */
@@ -114,7 +115,7 @@ static int mirror_refuse(struct mirror_run *x, const char *path, int err, const 
 static int mirror_remove(struct mirror_run *x, int *parent, const char *name, char *path);
 
 /* Opens a directory to remove what is in it; as its owner also one without permissions. *widened:
- * its mode, if a removal gave it those first, or 0; what only counts may be refused. */
+ * its mode, if it gave it those first, or 0; a dry run does not, and is refused. */
 static int mirror_open_doomed(const struct mirror_run *x, int parent, const char *name,
 			      const char **reason, mode_t *widened)
 {
@@ -126,7 +127,8 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 		return -err;
 	}
 	*reason = mirror_is_mount(path, &st, x->dev) ? "is a mount point: not removed"
-		  : st.st_dev != x->dev && fstat(parent, &above) == 0 && above.st_dev == st.st_dev
+		  : x->mounted || (st.st_dev != x->dev && fstat(parent, &above) == 0 &&
+				   above.st_dev == st.st_dev)
 		      ? "is below a mount point: not removed"
 		  : st.st_dev != x->dev
 		      ? "is a subvolume: not removed; delete it, or use --exclude to keep it"
@@ -135,9 +137,11 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 	const bool widens = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
 			    st.st_uid == geteuid();
 	*widened = widens ? st.st_mode : 0;
-	if (widens && !x->counts)
+	if (widens && !x->w->tree->options->dry_run)
 		(void)!io_chmod(path, (st.st_mode & 07777) | 0700);
 	const int fd = *reason ? -EBUSY : io_reopen_directory(path);
+	if (fd < 0 && widens && !x->w->tree->options->dry_run)
+		(void)!io_chmod(path, st.st_mode & 07777);
 	close(path);
 	return fd;
 }
@@ -189,7 +193,7 @@ static int mirror_remove_below(struct mirror_run *x, int *parent, const char *na
 	mode_t widened = 0;
 	struct stat above;
 	int fd = mirror_open_doomed(x, *parent, name, &reason, &widened);
-	if (fd == -EACCES && widened && x->counts)
+	if (fd == -EACCES && widened && x->w->tree->options->dry_run)
 		return 0;
 	if (fd < 0)
 		return mirror_refuse(x, path, -fd, reason);
@@ -200,7 +204,7 @@ static int mirror_remove_below(struct mirror_run *x, int *parent, const char *na
 	if (deep)
 		*parent = mirror_open_above(x, fd, &above, path);
 	x->depth--;
-	if (result != 0 && widened && !x->counts && fd >= 0) /* it stays */
+	if ((result != 0 || x->counts) && widened && fd >= 0) /* it stays */
 		(void)!fchmod(fd, widened & 07777);
 	io_close(fd);
 	return *parent < 0 && result == 0 ? -ESTALE : result;
@@ -302,6 +306,7 @@ static void mirror_find_device(struct mirror_run *x, const char *path)
 				   false);
 	if (fd >= 0 && fstat(fd, &st) == 0)
 		x->dev = st.st_dev;
+	x->mounted = fd == -EXDEV;
 	io_close(fd);
 }
 
@@ -434,7 +439,7 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	const int unknown = fstat(dst, &st) < 0 ? errno : 0;
 	/* It may be in a subvolume. */
 	x->dev = unknown ? x->root->dst_inode.dev : st.st_dev;
-	const bool admitted = !unknown && !x->counts && admit_open(dst, &st);
+	const bool admitted = !unknown && !x->w->tree->options->dry_run && admit_open(dst, &st);
 	const char *reason = NULL;
 	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
 	if (extra_still < 0)

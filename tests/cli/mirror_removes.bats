@@ -56,6 +56,25 @@ load mirror
 	mirrored
 }
 
+@test "--max-delete counts what is in directories that their owner has closed" {
+	local mode as=()
+	! is_root || read -r -a as <<<"$NOBODY"
+	chmod 777 .
+	for mode in 0 300 400 600 500; do
+		"${as[@]}" mkdir -p s/d t/d t/extra
+		"${as[@]}" touch s/d/f t/d/{f,1,2} t/extra/{1,2,3}
+		"${as[@]}" chmod $mode t/d t/extra
+		as_nobody 1 --mirror --no-preserve=mode --max-delete=5 s t
+		mentions "t: nothing is removed: 6 would be, and --max-delete is 5"
+		[ "$(stat -c %a t/d t/extra | xargs)" = "$mode $mode" ]
+		as_nobody 0 --mirror --no-preserve=mode --max-delete=6 s t
+		[ "$(ls t)" = d ]
+		"${as[@]}" chmod 700 t/d
+		[ "$(ls t/d)" = f ]
+		rm -r s t
+	done
+}
+
 @test "what was removed for another type counts for --max-delete, and the message says so" {
 	make_source
 	expect 0 --mirror s d
@@ -189,9 +208,15 @@ load mirror
 		umount p/dst/m
 		mount --bind p p/dst/m
 		"$FCOPY" --mirror s p/dst 2>two && exit 6
-		[ -f p/other/x ] && [ -d p/dst/m/dst ] || exit 5'
+		[ -f p/other/x ] && [ -d p/dst/m/dst ] || exit 5
+		umount p/dst/m
+		mkdir -p o/t; echo 4 >o/t/kept
+		mount --bind o p/dst/m
+		"$FCOPY" --mirror s p/dst 2>three && exit 4
+		[ -f o/t/kept ] || exit 3'
 	[ "$status" != 9 ] || skip "no tmpfs can be mounted here"
 	demand 0
 	grep -qx "fcopy: p/dst/m/t: differs in type from its source, but is below a mount point: not removed" one
+	grep -qx "fcopy: p/dst/m/t: differs in type from its source, but is below a mount point: not removed" three
 	grep -qx "fcopy: p/dst/m/other: is below a mount point: not removed" two
 }
