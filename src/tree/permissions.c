@@ -97,7 +97,7 @@ void admit_end(struct tree *t, struct directory *d)
 	/* chmod(2) clears setgid if this user is not in the group. */
 	const mode_t has = now.st_mode & 07777;
 	if ((has == open || has == (open & ~(mode_t)S_ISGID)) &&
-	    !(copied && (d->st.st_mode & 07777) == open))
+	    !(copied && (d->st.st_mode & 07777) == has))
 		admit_close(d->dst, &d->was);
 }
 

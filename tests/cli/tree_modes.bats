@@ -164,6 +164,19 @@ make_box() {
 	diff -r s/d box/s/closed/d
 }
 
+@test "a directory of DST without write permission gets the mode of SRC, also if it had a setgid bit" {
+	local mode as=()
+	! is_root || read -r -a as <<<"$NOBODY"
+	chmod 777 .
+	for mode in 2550 2500 550 3077; do
+		"${as[@]}" sh -c "mkdir -p s/d t/d; echo 1 >s/d/f; chmod 750 s/d; chmod $mode t/d"
+		as_nobody 0 --mirror s t
+		[ "$(stat -c %a t/d)" = 750 ]
+		holds 1 t/d/f
+		rm -r s t
+	done
+}
+
 @test "merge: an unreadable directory is refused at once if it must be flushed or gets attributes" {
 	local option
 	make_source
