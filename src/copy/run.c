@@ -106,13 +106,23 @@ static void run_prepare(struct copy *c, double start)
 		c->all.io.least_rate = run_least_rate(o);
 }
 
-/* The first write clears setuid bits and capabilities. */
+/* The first write clears capabilities; also setuid and setgid bits, but not for root: what SRC
+ * writes must not run with those of an earlier file. open(2) may have cleared bits; but if the
+ * owner is not the one that was seen under this name, it is another file. */
 static void run_note_held(struct copy *c)
 {
 	const bool files = S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode);
-	if (files && c->options->preserve && c->dst.old_stat)
-		c->held = attributes_hold(c->src.fd, &c->src.st, c->dst.fd, c->dst.old_stat);
+	struct stat now, was;
 	c->held.known = true;
+	if (!files || !c->options->preserve || !c->dst.old_stat || fstat(c->dst.fd, &now) < 0)
+		return;
+	was = *c->dst.old_stat;
+	if (now.st_uid != was.st_uid || now.st_gid != was.st_gid)
+		was = now;
+	c->held = attributes_hold(c->src.fd, &c->src.st, c->dst.fd, &was);
+	const mode_t keeps = 01777 | (c->src.st.st_mode & c->held.bits);
+	if (c->options->preserve & FCOPY_ATTR_MODE && now.st_mode & 07777 & ~keeps)
+		(void)!fchmod(c->dst.fd, now.st_mode & keeps);
 }
 
 /* Copies the data and records the time. */

@@ -17,6 +17,7 @@ struct applying {
 	bool looked;        /* p->now is that of dst */
 	bool chmods;        /* its mode may be another one by now */
 	bool exposed;       /* a regular file that was there */
+	bool given;         /* ... to another owner or group */
 	bool listed;        /* `acls` are the ACLs that the source has */
 	bool acl[2];        /* XATTR_ACL, XATTR_DEFAULT */
 };
@@ -102,14 +103,15 @@ static int attributes_give(struct applying *a)
 		return -EOPNOTSUPP;
 	a->blame = (struct xattr_blame){.call = p->dst.by_path ? "fchownat" : "fchown"};
 	a->chmods = true;
+	a->given = !attributes_owned(a);
 	int r = attributes_set_owner(p->dst.fd, p->dst.by_path, p->st->st_uid, p->st->st_gid);
 	if (r == 0) {
 		p->now.st_uid = p->st->st_uid;
 		p->now.st_gid = p->st->st_gid;
-		p->now.st_mode &= ~(mode_t)06000; /* it has cleared them */
 	}
-	/* Where chown(2) has no effect, its owner must not get setuid. */
-	if (r == 0 && !attributes_trusts(p))
+	/* Where chown(2) has no effect, its owner must not get setuid. It clears setuid and setgid
+	 * bits, but no setgid bit without g+x. */
+	if (r == 0 && (a->exposed || !attributes_trusts(p)))
 		a->looked = fstat(p->dst.fd, &p->now) == 0;
 	return r;
 }
@@ -146,9 +148,10 @@ struct attributes_held attributes_hold(int src, const struct stat *st, int dst,
 	const ssize_t m = n > 0 ? getxattr(io_proc_path(dst).text, CAPABILITIES, b, sizeof(b)) : 0;
 	const bool stores = m >= 0 || errno != EOPNOTSUPP;
 	const bool has = n > 0 && m == n && memcmp(a, b, (size_t)n) == 0;
-	const mode_t bits = attributes_same_owner(st, was) ? was->st_mode & 06000 : 0;
+	/* Another user can give the file away before these bits are set. */
+	const bool safe = attributes_same_owner(st, was) && !io_is_foreign(was);
 	return (struct attributes_held){.known = true,
-					.bits = bits,
+					.bits = safe ? was->st_mode & 06000 : 0,
 					.capabilities = has,
 					.lacks = n > 0 && !has && stores &&
 						 attributes_may_set_capabilities()};
@@ -164,18 +167,20 @@ static bool attributes_refuse_capabilities(struct applying *a)
 	       !attributes_owned(a);
 }
 
-/* The mode is set last. Narrows it first, so that users who may not read the source read none of
- * its attributes. The group bits of a file with an ACL are its mask. Gives no setuid or setgid bit
- * that the file did not hold under its new owner. */
-static void attributes_narrow(struct applying *a)
+/* The mode is set last, and an ACL can give the right to execute. So a file that was there loses
+ * first what its new owner did not give it, and what SRC lacks: setuid and setgid bits, and rights
+ * to read the attributes of SRC. The group bits of a file with an ACL are its mask. */
+static void attributes_narrow(struct applying *a, unsigned preserve)
 {
 	const struct attributes_pair *p = a->p;
-	if (!a->exposed || !attributes_look(a))
+	const bool modes = preserve & FCOPY_ATTR_MODE;
+	if (!a->exposed || !(modes || a->given) || !attributes_look(a))
 		return;
-	const mode_t both = p->now.st_mode & (p->st->st_mode | 07700);
-	if (both != p->now.st_mode) {
+	const mode_t keeps = modes ? (p->st->st_mode & (01777 | p->held.bits)) | 0700 : 01777;
+	const mode_t both = p->now.st_mode & keeps;
+	if (both != (p->now.st_mode & 07777)) {
 		a->chmods = true;
-		(void)!fchmod(p->dst.fd, both & (01777 | p->held.bits));
+		(void)!fchmod(p->dst.fd, both);
 	}
 }
 
@@ -222,13 +227,38 @@ static int attributes_copy_acl(struct applying *a, int which)
 	return r < 0 ? r : 0;
 }
 
-static int attributes_set_mode(struct applying *a, mode_t mode)
+static int attributes_chmod(struct applying *a, mode_t mode)
 {
 	const struct attributes_pair *p = a->p;
-	if (!a->chmods && (p->now.st_mode & 07777) == mode && attributes_trusts(p))
-		return 0;
 	const int r = p->dst.by_path ? io_chmod(p->dst.fd, mode) : fchmod(p->dst.fd, mode);
 	return r < 0 ? attributes_blame(a, p->dst.by_path ? "chmod" : "fchmod") : 0;
+}
+
+/* Has the file still the owner and group of SRC? */
+static bool attributes_still_owned(struct applying *a)
+{
+	a->looked = false;
+	return attributes_look(a) && attributes_owned(a);
+}
+
+/* *given: the setuid and setgid bits of SRC that the file may get; none if its owner is not SRC's:
+ * another user may have moved it to a name of which the owner is changed at the same time. */
+static int attributes_set_mode(struct applying *a, mode_t mode, mode_t *given)
+{
+	const struct attributes_pair *p = a->p;
+	const mode_t rest = mode & 01777;
+	mode &= 01777 | *given;
+	if (!a->chmods && (p->now.st_mode & 07777) == mode && attributes_trusts(p))
+		return 0;
+	const bool special = mode != rest && S_ISREG(p->st->st_mode);
+	if (special && !attributes_still_owned(a))
+		mode = rest;
+	int r = attributes_chmod(a, mode);
+	if (r == 0 && special && !attributes_still_owned(a)) {
+		*given = 0;
+		r = attributes_chmod(a, rest);
+	}
+	return r;
 }
 
 static int attributes_copy_mode(struct applying *a)
@@ -238,14 +268,14 @@ static int attributes_copy_mode(struct applying *a)
 		return 0;
 	if (!attributes_look(a))
 		return attributes_blame(a, "fstat");
-	const mode_t given = !attributes_owned(a) ? 0 : a->exposed ? p->held.bits : 06000;
+	mode_t given = !attributes_owned(a) ? 0 : a->exposed ? p->held.bits : 06000;
 	int r = attributes_copy_acl(a, 0);
 	/* Without the ACL, its group must not get what the mask allows others. */
 	const mode_t mode = r < 0 && !a->blame.src ? acl_mode_without(&p->src, p->st->st_mode)
 						   : p->st->st_mode;
 	if (r == 0 && S_ISDIR(p->st->st_mode))
 		r = attributes_copy_acl(a, 1);
-	const int set = attributes_set_mode(a, mode & (01777 | given));
+	const int set = attributes_set_mode(a, mode, &given);
 	if (set < 0)
 		return set;
 	if (r < 0 || !(p->st->st_mode & 06000 & ~given))
@@ -347,10 +377,10 @@ int attributes_apply(struct attributes_pair *p, unsigned preserve, attributes_lo
 	a.exposed = p->held.known && S_ISREG(p->st->st_mode);
 	for (size_t i = 0; r == 0 && i < ATTRIBUTES; i++) {
 		const enum fcopy_attribute which = attributes_order[i];
+		if (which == FCOPY_ATTR_XATTR)
+			attributes_narrow(&a, preserve);
 		if (!(preserve & which))
 			continue;
-		if (which == FCOPY_ATTR_XATTR && preserve & FCOPY_ATTR_MODE)
-			attributes_narrow(&a);
 		const int failed = attributes_set(&a, which);
 		if (failed == 0)
 			set |= which;

@@ -34,7 +34,9 @@ static int same_stat_now(int fd, struct stat *st)
  * of the lower file. But both always show the same ctime and size.
  *
  * Equal ctimes alone prove nothing: a snapshot has them too. So change the ctime of dst, by an
- * fchown(2) to -1, which changes nothing else that a write would not change. The ctime of src
+ * fchmod(2) to the mode that it has. If that mode has bits that nobody may give back to another
+ * owner, by its times; or by an fchown(2) to -1, which changes nothing else that a write would not
+ * change. The ctime of src
  * follows only if the two are one inode. If the ctime of dst does not change, assume that dst is
  * src.
  *
@@ -42,6 +44,14 @@ static int same_stat_now(int fd, struct stat *st)
  * file.
  *
  * Returns 1, 0, or -errno. */
+static int same_touch(int fd, const struct stat *st)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	if ((st->st_mode & 06000 ? futimens(fd, times) : fchmod(fd, st->st_mode & 07777)) == 0)
+		return 0;
+	return fchown(fd, (uid_t)-1, (gid_t)-1);
+}
+
 static int same_aliases(const struct endpoint *src, int dst, const struct stat *st)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
@@ -53,7 +63,8 @@ static int same_aliases(const struct endpoint *src, int dst, const struct stat *
 	if (a.st_size != b.st_size || !same_ctime(&a, &b))
 		return 0;
 	for (int i = 0; i < CLOCK_TRIES; i++) {
-		if (fchmod(dst, b.st_mode & 07777) < 0 && fchown(dst, (uid_t)-1, (gid_t)-1) < 0)
+		struct stat st;
+		if (fstat(dst, &st) < 0 || same_touch(dst, &st) < 0)
 			return 1;
 		if (same_stat_now(dst, &now) < 0 || same_stat_now(src->fd, &a) < 0)
 			return -errno;

@@ -50,7 +50,8 @@ int mirror_may_remove(struct worker *, const struct entry *);
  * only reports. Returns 0 or -errno, reported. */
 int mirror_remove_cleared(struct worker *, const struct entry *, int dir, const char *name);
 /* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
- * reports: sends each entry to the caller. Returns how many entries. */
+ * reports: sends each entry to the caller. Returns how many entries; UINT64_MAX: not all could be
+ * counted. */
 uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);
 
 /* What a copy replaces. */

@@ -331,7 +331,11 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 			     : "nothing is removed, because all of SRC is excluded; to remove all "
 			       "else, use --max-delete=N";
 	}
-	const uint64_t n = mirror_remove_all(w, root, true, false) + t->mirror.removed;
+	uint64_t n = mirror_remove_all(w, root, true, false);
+	if (n == UINT64_MAX)
+		return "nothing is removed: what would be cannot be counted, as --max-delete "
+		       "requires";
+	n += t->mirror.removed;
 	if (n <= *max)
 		return NULL;
 	snprintf(text, size, "nothing%s is removed: %llu would be, and --max-delete is %llu",

@@ -29,6 +29,7 @@ struct mirror_run {
 	struct directory *root;
 	bool reports;                      /* each removal */
 	bool counts;                       /* only */
+	bool blind;                        /* not all could be counted */
 	uint64_t entries;                  /* removed or counted */
 	unsigned depth;                    /* below what is to be removed */
 	dev_t dev;                         /* of the directory that holds what is removed */
@@ -106,6 +107,7 @@ static int mirror_refuse(struct mirror_run *x, const char *path, int err, const 
 {
 	const struct entry e = ENTRY(x->root, path);
 	mirror_note_obstacle(x, reason ? reason : "cannot be removed", path);
+	x->blind |= !reason;
 	if (x->counts && !x->reports)
 		return -err;
 	return reason ? report_refusal(x->w, &e, entry_dst, err, reason)
@@ -114,8 +116,14 @@ static int mirror_refuse(struct mirror_run *x, const char *path, int err, const 
 
 static int mirror_remove(struct mirror_run *x, int *parent, const char *name, char *path);
 
+/* A dry run changes no mode; nor does a count if chmod(2) could clear a setgid bit. */
+static bool mirror_may_widen(const struct mirror_run *x, const struct stat *st)
+{
+	return !x->w->tree->options->dry_run && !(x->counts && st->st_mode & S_ISGID);
+}
+
 /* Opens a directory to remove what is in it; as its owner also one without permissions. *widened:
- * its mode, if it gave it those first, or 0; a dry run does not, and is refused. */
+ * its mode, if it gave it those first, or 0. -EAGAIN: only the run could do so. */
 static int mirror_open_doomed(const struct mirror_run *x, int parent, const char *name,
 			      const char **reason, mode_t *widened)
 {
@@ -134,14 +142,17 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 		      ? "is a subvolume: not removed; delete it, or use --exclude to keep it"
 		  : mirror_is_above(x, &st) ? "contains SRC: not removed"
 					    : NULL;
-	const bool widens = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
+	const bool closed = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
 			    st.st_uid == geteuid();
+	const bool widens = closed && mirror_may_widen(x, &st);
 	*widened = widens ? st.st_mode : 0;
-	if (widens && !x->w->tree->options->dry_run)
+	if (widens)
 		(void)!io_chmod(path, (st.st_mode & 07777) | 0700);
-	const int fd = *reason ? -EBUSY : io_reopen_directory(path);
-	if (fd < 0 && widens && !x->w->tree->options->dry_run)
+	int fd = *reason ? -EBUSY : io_reopen_directory(path);
+	if (fd < 0 && widens)
 		(void)!io_chmod(path, st.st_mode & 07777);
+	if (fd == -EACCES && closed && !widens)
+		fd = -EAGAIN;
 	close(path);
 	return fd;
 }
@@ -193,8 +204,10 @@ static int mirror_remove_below(struct mirror_run *x, int *parent, const char *na
 	mode_t widened = 0;
 	struct stat above;
 	int fd = mirror_open_doomed(x, *parent, name, &reason, &widened);
-	if (fd == -EACCES && widened && x->w->tree->options->dry_run)
+	if (fd == -EAGAIN) {
+		x->blind = true;
 		return 0;
+	}
 	if (fd < 0)
 		return mirror_refuse(x, path, -fd, reason);
 	const bool deep = ++x->depth > OPEN_LEVELS && fstat(*parent, &above) == 0;
@@ -334,7 +347,8 @@ int mirror_may_remove(struct worker *w, const struct entry *e)
 	(void)mirror_remove(&x, &e->dir->dst, e->as, path);
 	if (x.obstacle)
 		return mirror_refuse_conflict(&x, e, path);
-	if (max && __atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max)
+	if (max &&
+	    (__atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max || x.blind))
 		return report_refusal(w, e, entry_dst, EEXIST,
 				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
@@ -439,7 +453,7 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	const int unknown = fstat(dst, &st) < 0 ? errno : 0;
 	/* It may be in a subvolume. */
 	x->dev = unknown ? x->root->dst_inode.dev : st.st_dev;
-	const bool admitted = !unknown && !x->w->tree->options->dry_run && admit_open(dst, &st);
+	const bool admitted = !unknown && mirror_may_widen(x, &st) && admit_open(dst, &st);
 	const char *reason = NULL;
 	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
 	if (extra_still < 0)
@@ -465,5 +479,5 @@ uint64_t mirror_remove_all(struct worker *w, struct directory *root, bool counts
 		}
 		mirror_remove_extra(&x, e);
 	}
-	return x.entries;
+	return x.blind && counts ? UINT64_MAX : x.entries;
 }

@@ -95,9 +95,9 @@ void admit_end(struct tree *t, struct directory *d)
 		return;
 	d->admit = ADMIT_NONE;
 	/* chmod(2) clears setgid if this user is not in the group. */
-	const mode_t has = now.st_mode & 07777;
-	if ((has == open || has == (open & ~(mode_t)S_ISGID)) &&
-	    !(copied && (d->st.st_mode & 07777) == has))
+	const mode_t most = 07777 & ~(mode_t)S_ISGID;
+	if (((now.st_mode ^ open) & most) == 0 &&
+	    !(copied && ((now.st_mode ^ d->st.st_mode) & most) == 0))
 		admit_close(d->dst, &d->was);
 }
 

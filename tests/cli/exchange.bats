@@ -452,6 +452,67 @@ is_capable() {
 	done
 }
 
+@test "setuid and setgid bits that SRC lacks are taken before the file changes in any other way" {
+	need_root "to own files as another user"
+	need strace setfacl
+	local mode options
+	mkdir src dst
+	random src/f 1000
+	chmod 755 src/f
+	setfacl -m u:55:rx src/f || skip "no ACLs here"
+	for mode in '65534:65534 2745' '0:0 4700'; do
+		cp -p src/f dst/f
+		setfacl -b dst/f
+		chown "${mode% *}" dst/f
+		chmod "${mode#* }" dst/f
+		touch -r src/f dst/f
+		traced 0 trace=fchmod,fsetxattr --mirror src dst
+		# An ACL can give the right to execute.
+		head -n 1 trace | grep -q 'fchmod(.*, 07[04][05])' || { cat trace; return 1; }
+		never grep 'fchmod(.*, 0[2-7][0-7][0-7][0-7])' trace
+		[ "$(stat -c %a dst/f)" = 755 ]
+	done
+	for options in '-aT --inplace' '-aT --inplace --mode=readwrite'; do
+		echo other >dst/f
+		chmod 6755 dst/f
+		# shellcheck disable=SC2086 # words
+		traced 0 trace=fchmod,pwrite64,write,copy_file_range,ftruncate,ioctl $options src dst
+		grep -v -e '= -1 ' -e FIGETBSZ trace | head -n 1 | grep -q 'fchmod(.*, 0755)' || { cat trace; return 1; }
+	done
+	# Another user can give his file away before the bits are set: only a new one gets them.
+	setfacl -b src/f
+	chown 65534:65534 src/f
+	chmod 4755 src/f
+	for options in '-aT --inplace' '-aT --attributes-only' --mirror; do
+		rm dst/f
+		cp -p src/f dst/f
+		chmod 4750 dst/f
+		# shellcheck disable=SC2086 # words
+		expect 0 $options src dst
+		if [ "$options" = --mirror ]; then
+			[ "$(stat -c %a dst/f)" = 4755 ]
+		else
+			mentions "dst/f: its setuid and setgid bits are not copied, because DST existed"
+			[ "$(stat -c %a dst/f)" = 755 ]
+		fi
+	done
+}
+
+@test "whether SRC and DST are one file is found out without writing back setuid bits" {
+	local try
+	random a 1000
+	need strace
+	for try in {1..100}; do
+		cp a b
+		chmod 4755 a b
+		[ "$(stat -c %z a)" != "$(stat -c %z b)" ] || break
+	done
+	[ "$(stat -c %z a)" = "$(stat -c %z b)" ] || skip "the change times always differ"
+	traced 0 trace=fchmod,utimensat --inplace a b
+	grep -q utimensat trace
+	never grep fchmod trace
+}
+
 @test "capabilities that a file holds, and SRC has, stay when its owner is not SRC's" {
 	need_root "to own files as another user"
 	need setcap getcap

@@ -73,6 +73,19 @@ load mirror
 		[ "$(ls t/d)" = f ]
 		rm -r s t
 	done
+	is_root || return 0
+	# A count takes no setgid bit.
+	mkdir -p s t/extra
+	touch s/f t/{f,extra/1}
+	chown -R 65534:5678 s t
+	chmod 2300 t/extra
+	as_nobody 1 --mirror --max-delete=5 s t
+	mentions "t: nothing is removed: what would be cannot be counted, as --max-delete requires"
+	as_nobody 1 --mirror --dry-run --max-delete=5 s t
+	mentions "cannot be counted"
+	[ "$(stat -c %a t/extra)" = 2300 ]
+	as_nobody 0 --mirror s t
+	[ "$(ls t)" = f ]
 }
 
 @test "what was removed for another type counts for --max-delete, and the message says so" {

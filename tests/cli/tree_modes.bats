@@ -175,6 +175,15 @@ make_box() {
 		holds 1 t/d/f
 		rm -r s t
 	done
+	is_root || return 0
+	# chmod(2) clears the bit of a group that the user is not in.
+	mkdir -p s/d t/d
+	echo 1 >s/d/f
+	chown -R 65534:5678 s t
+	chmod 2700 s/d
+	chmod 2500 t/d
+	as_nobody 0 -aT s t
+	[ "$(stat -c %a t/d)" = 700 ]
 }
 
 @test "merge: an unreadable directory is refused at once if it must be flushed or gets attributes" {
