@@ -219,12 +219,14 @@ static bool chunk_parse_entry(struct words *w, struct line *e)
 /* Does the path stay in the operand? */
 static bool is_below(const char *path)
 {
+	if (!path[0] || path[0] == '/')
+		return false;
 	for (const char *at = path; at; at = strchr(at, '/')) {
 		at += at > path;
 		if (strncmp(at, "..", 2) == 0 && (!at[2] || at[2] == '/'))
 			return false;
 	}
-	return path[0] && path[0] != '/';
+	return true;
 }
 
 static bool chunk_parse_line(char *line, const char *end, struct line *e, const char **dir)

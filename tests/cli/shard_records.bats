@@ -234,6 +234,19 @@ delayed() {
 damage_list() {
 	python3 - "$1" dst.fcopy-part/share.list.* <<'PYTHON'
 import sys
+
+def list_hash_text(text):
+    mask, whole = (1 << 64) - 1, len(text) // 8 * 8
+    total = 0xcbf29ce484222325 ^ len(text)
+    for i in range(0, whole, 8):
+        total = (total ^ int.from_bytes(text[i:i + 8], "little")) * 0x9e3779b97f4a7c15 & mask
+        total ^= total >> 29
+    for byte in text[whole:]:
+        total = (total ^ byte) * 0x100000001b3 & mask
+    total ^= total >> 33
+    total = total * 0xff51afd7ed558ccd & mask
+    return total ^ total >> 33
+
 for path in sys.argv[2:]:
     with open(path, "rb") as f:
         lines = f.read().splitlines(True)[:-1]
@@ -242,9 +255,7 @@ for path in sys.argv[2:]:
             "in": b"in ../b\n" + b"".join(lines[1:]), "root": b"in /\n" + b"".join(lines[1:]),
             "from": b"".join(lines[:-1]) + b"link a/../../b c\n", "absolute": b"".join(lines[:-1]) + b"link /b c\n",
             "parent": b"".join(lines[:-1]) + lines[-1].rsplit(b" ", 1)[0] + b" ..\n"}.get(sys.argv[1], b"".join(lines))
-    total = 0xcbf29ce484222325
-    for byte in text:
-        total = (total ^ byte) * 0x100000001b3 % (1 << 64)
+    total = list_hash_text(text)
     end = b"" if sys.argv[1] == "short" else b"end %d %016x\n" % (len(lines), total ^ (sys.argv[1] == "sum"))
     with open(path, "wb") as f:
         f.write(b"" if sys.argv[1] == "nothing" else (text + end)[:-1] if sys.argv[1] == "cut" else text + end)
@@ -257,10 +268,15 @@ PYTHON
 	local how i
 	mkdir src
 	for ((i = 0; i < 600; i++)); do echo $i >src/$i; done
-	for how in nothing cut short sum null kind field escape empty parent in root from absolute; do
+	for how in whole nothing cut short sum null kind field escape empty parent in root from absolute; do
 		rm -rf dst dst.*
 		apart 0 -r --shard=0/2 src dst
 		damage_list $how
+		if [ $how = whole ]; then
+			apart 0 -r --shard=1/2 src dst
+			diff -r src dst
+			continue
+		fi
 		apart 1 -r --shard=1/2 src dst
 		mentions "damaged list"
 		[ ! -e dst ]
