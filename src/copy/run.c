@@ -106,9 +106,10 @@ static void run_prepare(struct copy *c, double start)
 		c->all.io.least_rate = run_least_rate(o);
 }
 
-/* The first write clears capabilities; also setuid and setgid bits, but not for root: what SRC
- * writes must not run with those of an earlier file. open(2) may have cleared bits; but if the
- * owner is not the one that was seen under this name, it is another file. */
+/* Asked before the first write, which clears capabilities, and unless root writes also setuid and
+ * setgid bits. Root takes those that SRC lacks: its bytes must not run with the rights of the old
+ * file. open(2) may have cleared bits that the name showed; but if the owner is another one, it is
+ * another file. */
 static void run_note_held(struct copy *c)
 {
 	const bool files = S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode);

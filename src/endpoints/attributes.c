@@ -17,7 +17,7 @@ struct applying {
 	bool looked;        /* p->now is that of dst */
 	bool chmods;        /* its mode may be another one by now */
 	bool exposed;       /* a regular file that was there */
-	bool given;         /* ... to another owner or group */
+	bool given;         /* its owner or group was changed */
 	bool listed;        /* `acls` are the ACLs that the source has */
 	bool acl[2];        /* XATTR_ACL, XATTR_DEFAULT */
 };
@@ -167,9 +167,9 @@ static bool attributes_refuse_capabilities(struct applying *a)
 	       !attributes_owned(a);
 }
 
-/* The mode is set last, and an ACL can give the right to execute. So a file that was there loses
- * first what its new owner did not give it, and what SRC lacks: setuid and setgid bits, and rights
- * to read the attributes of SRC. The group bits of a file with an ACL are its mask. */
+/* The mode is set last, but an ACL can give the right to execute before. So a file that was there
+ * first loses the setuid and setgid bits that it may not keep, and the permissions that SRC lacks:
+ * they would show the attributes of SRC. The group bits of a file with an ACL are its mask. */
 static void attributes_narrow(struct applying *a, unsigned preserve)
 {
 	const struct attributes_pair *p = a->p;
@@ -234,15 +234,17 @@ static int attributes_chmod(struct applying *a, mode_t mode)
 	return r < 0 ? attributes_blame(a, p->dst.by_path ? "chmod" : "fchmod") : 0;
 }
 
-/* Has the file still the owner and group of SRC? */
+/* Does the file still have the owner and group of SRC? */
 static bool attributes_still_owned(struct applying *a)
 {
 	a->looked = false;
 	return attributes_look(a) && attributes_owned(a);
 }
 
-/* *given: the setuid and setgid bits of SRC that the file may get; none if its owner is not SRC's:
- * another user may have moved it to a name of which the owner is changed at the same time. */
+/* *given: the setuid and setgid bits of SRC that the file may get. It gets none if its owner is no
+ * longer SRC's: another user may have moved it to the name of another copy, which has another
+ * owner.
+ */
 static int attributes_set_mode(struct applying *a, mode_t mode, mode_t *given)
 {
 	const struct attributes_pair *p = a->p;

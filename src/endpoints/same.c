@@ -28,22 +28,9 @@ static int same_stat_now(int fd, struct stat *st)
 	return r;
 }
 
-/* Does a write to dst change what src reads, although their inode numbers differ? It does if one is
- * a file of an overlay mount and the other its lower or upper file, or if one is a FUSE mirror.
- * Inode numbers do not help: overlayfs has its own st_dev, and st_ino of a copied-up file is that
- * of the lower file. But both always show the same ctime and size.
- *
- * Equal ctimes alone prove nothing: a snapshot has them too. So change the ctime of dst, by an
- * fchmod(2) to the mode that it has. If that mode has bits that nobody may give back to another
- * owner, by its times; or by an fchown(2) to -1, which changes nothing else that a write would not
- * change. The ctime of src
- * follows only if the two are one inode. If the ctime of dst does not change, assume that dst is
- * src.
- *
- * This check misses a metacopy file of overlayfs: it has its own ctime and the data of the lower
- * file.
- *
- * Returns 1, 0, or -errno. */
+/* Changes the ctime: sets the mode that the file has; or its times if the mode has setuid or setgid
+ * bits, which a new owner must not get back. A user who may do neither calls fchown(2) with -1,
+ * which changes only what a write would change, too. */
 static int same_touch(int fd, const struct stat *st)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
@@ -52,6 +39,19 @@ static int same_touch(int fd, const struct stat *st)
 	return fchown(fd, (uid_t)-1, (gid_t)-1);
 }
 
+/* Does a write to dst change what src reads, although their inode numbers differ? It does if one is
+ * a file of an overlay mount and the other its lower or upper file, or if one is a FUSE mirror.
+ * Inode numbers do not help: overlayfs has its own st_dev, and st_ino of a copied-up file is that
+ * of the lower file. But both always show the same ctime and size.
+ *
+ * Equal ctimes alone prove nothing: a snapshot has them too. So change the ctime of dst: that of
+ * src follows only if the two are one inode. If the ctime of dst does not change, assume that dst
+ * is src.
+ *
+ * This check misses a metacopy file of overlayfs: it has its own ctime and the data of the lower
+ * file.
+ *
+ * Returns 1, 0, or -errno. */
 static int same_aliases(const struct endpoint *src, int dst, const struct stat *st)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};

@@ -333,8 +333,7 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	}
 	uint64_t n = mirror_remove_all(w, root, true, false);
 	if (n == UINT64_MAX)
-		return "nothing is removed: what would be cannot be counted, as --max-delete "
-		       "requires";
+		return "nothing is removed: not all can be counted, which --max-delete requires";
 	n += t->mirror.removed;
 	if (n <= *max)
 		return NULL;

@@ -349,8 +349,8 @@ static bool link_dest_has_bytes(const struct worker *w, int fd, int found, const
 	return equal;
 }
 
-/* Could another user write to the link who could not replace a copy? The owner of the directory
- * could: on storage that gives all files to one user, it is he. */
+/* Would a link let another user change what a copy would not? The owner of the directory can
+ * replace a copy anyway. On storage that gives all files to one user, that user owns it. */
 static bool link_dest_is_exposed(const struct entry *e, const struct stat *st,
 				 const struct stat *old)
 {
