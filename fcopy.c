@@ -15,8 +15,8 @@
  *             benchmark. For all: say (text, names), text, json, output (files), patient (standard
  *             output waits for its reader), signals (the first ends a copy, the second fcopy)
  *   shard/    a copy by several processes: job (the protocol), claims (of chunks), refuse;
- *             shard_file; shard_tree, list (of a tree), chunk (its text), entries (for the walk),
- *             finish (the commit)
+ *             shard_file; shard_tree, list (of a tree), chunk (its text), outline (as a tree),
+ *             entries (for the walk), finish (the commit)
  *   tree/     several SRC, and trees. Each SRC: tree, operands, single (no directory), parents.
  *             Its directory: root, finished (is it complete?), home (where it is built), commit,
  *             inside (is DST below SRC?). Threads: walk, pool, threads, tuner, census (the total).

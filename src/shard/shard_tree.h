@@ -79,7 +79,7 @@ uint64_t list_hash_text(const char *text, size_t size);
 /* Of what a line names, the path below the operand. */
 void list_path(const struct line *, char path[LIST_PATH]);
 
-/* Lines as a tree of directories, as a walk needs them. All zero: empty. */
+/* outline.c: lines as a tree of directories, as a walk needs them. All zero: empty. */
 struct outline {
 	struct line root;       /* the operand's directory */
 	struct table directory; /* by the hash of its path */
