@@ -134,7 +134,7 @@ delayed() {
 	for mode in auto readwrite sendfile splice mmap; do
 		random f 3000000
 		serve tcp-listen:0 out
-		"$FCOPY" --limit-rate=1M -m $mode f tcp:localhost:$port 2>err &
+		"$FCOPY" --limit-rate=1M -m $mode f tcp:127.0.0.1:$port 2>err &
 		sender=$!
 		await has_received 300000
 		truncate -s 200000 f
@@ -179,7 +179,7 @@ has_received() {
 	mentions "was truncated while it was copied"
 	random f 3000000
 	serve -k --limit-rate=1M f tcp-listen:0
-	"$FCOPY" tcp:localhost:$port got 2>err &
+	"$FCOPY" tcp:127.0.0.1:$port got 2>err &
 	client=$!
 	sleep 0.5
 	truncate -s 20000 f
